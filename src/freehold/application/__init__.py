@@ -1,0 +1,1 @@
+"""All control flow: the steps of scanning, releasing, sweeping and reviewing, over ports."""

@@ -1,0 +1,1 @@
+"""The pure core: plain functions over frozen values, without I/O, clock or randomness."""

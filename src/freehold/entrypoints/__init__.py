@@ -1,0 +1,1 @@
+"""Where a person or a service manager enters: the command line and the service loops."""

@@ -1,0 +1,1 @@
+"""What the application needs of the outside, as small protocols whose docstrings are the contract."""

@@ -1,0 +1,1 @@
+"""Shipped for tests: contract suites, crash points and builders."""
