@@ -1,0 +1,50 @@
+# Everything a developer or CI runs. Each target sets up what it needs first.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?=
+FOR ?=
+VENV := .venv
+STAMP := $(VENV)/.setup
+BIN := $(VENV)/bin
+SOURCES := src tests
+
+.PHONY: help setup demo test proof proof-long check format lock clean
+
+help: ## Show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(STAMP) ## Make .venv from the hash-locked requirements; install a PostgreSQL if there is none
+
+$(STAMP): requirements/dev.txt pyproject.toml scripts/setup.sh
+	@PYTHON='$(PYTHON)' scripts/setup.sh $(VENV)
+	@touch $@
+
+demo: setup ## Show a hold being released, end to end (FOR=20 stops it after 20 seconds)
+	@$(BIN)/freehold demo $(if $(FOR),--for $(FOR))
+
+test: setup ## Run every test but the whole sweeps
+	@$(BIN)/pytest -m "not proof"
+
+proof: setup ## Run the whole sweeps
+	@$(BIN)/pytest -m proof
+
+proof-long: setup ## Run the whole sweeps at length (hours)
+	@FREEHOLD_PROOF=long $(BIN)/pytest -m proof --timeout 0
+
+check: setup ## Run the gates: format, lint, types, imports
+	@$(BIN)/ruff format --check $(SOURCES)
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: setup ## Format, and mend what the linter can mend
+	@$(BIN)/ruff check --fix-only --quiet $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
+
+lock: setup ## Write the locked requirements anew from pyproject.toml and dev.in
+	@requirements/lock.sh
+
+clean: ## Remove what the other targets made
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

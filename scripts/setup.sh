@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Bring one checkout to the state in which every make target works. A second run changes nothing.
+# Usage: scripts/setup.sh [VENV]; PYTHON names the interpreter, else the first of 3.11 or newer.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv=${1:-.venv}
+
+fail() {
+  echo "setup: $*" >&2
+  exit 1
+}
+
+is_new_enough() {
+  "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+find_python() {
+  local candidate
+  for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3.14 python3}; do
+    if is_new_enough "$candidate"; then
+      echo "$candidate"
+      return
+    fi
+  done
+  fail "no Python 3.11 or newer found; name one with: make setup PYTHON=/path/to/python3"
+}
+
+make_venv() {
+  is_new_enough "$venv/bin/python" && return
+  local python
+  python=$(find_python)
+  echo "setup: making $venv with $python"
+  "$python" -m venv --clear "$venv"
+}
+
+install_requirements() {
+  local wanted have="$venv/.requirements"
+  wanted=$(sha256sum <requirements/dev.txt)
+  if [[ ! -f $have || $(<"$have") != "$wanted" ]]; then
+    echo "setup: installing the locked requirements"
+    "$venv/bin/pip" install -qq --disable-pip-version-check --require-hashes --no-deps \
+      --requirement requirements/dev.txt
+    echo "$wanted" >"$have"
+  fi
+  # The build back end is one of the locked requirements, so nothing else is fetched here.
+  "$venv/bin/pip" install -qq --disable-pip-version-check --no-deps --no-build-isolation \
+    --editable .
+}
+
+has_postgres() {
+  compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null
+}
+
+# The tests start their own private servers, so the package must neither make a cluster nor start
+# a service: policy-rc.d forbids the second, create_main_cluster the first.
+install_postgres() {
+  has_postgres && return
+  [[ $EUID -eq 0 ]] || fail "PostgreSQL 15 is missing: apt-get install postgresql-15, as root"
+  command -v apt-get >/dev/null || fail "PostgreSQL 15 is missing and there is no apt-get"
+  echo "setup: installing PostgreSQL 15"
+  local policy=/usr/sbin/policy-rc.d made_policy=
+  if [[ ! -e $policy ]]; then
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+    made_policy=yes
+  fi
+  mkdir -p /etc/postgresql-common
+  if [[ ! -e /etc/postgresql-common/createcluster.conf ]]; then
+    echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  local status=0
+  apt_install postgresql-15 || status=$?
+  [[ -z $made_policy ]] || rm -f "$policy"
+  [[ $status -eq 0 ]] || fail "apt-get could not install postgresql-15"
+  has_postgres || fail "postgresql-15 is installed, yet has no initdb under /usr/lib/postgresql"
+}
+
+apt_install() {
+  apt-get install -qq -y --no-install-recommends -o Dpkg::Options::=--force-confold "$@" \
+    </dev/null >/dev/null 2>&1 && return
+  apt-get update -qq </dev/null
+  apt-get install -qq -y --no-install-recommends -o Dpkg::Options::=--force-confold "$@" \
+    </dev/null >/dev/null
+}
+
+make_venv
+install_requirements
+install_postgres
