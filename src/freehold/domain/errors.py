@@ -1,0 +1,96 @@
+"""The errors that cross layers, each with what it means for the hold in hand.
+
+Not here: skips and dead letters, which are outcomes and not errors.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a command tells its caller; the table in docs/reference/cli.md is the promise."""
+
+    DONE = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    CHECK_FAILED = 3
+    WORK_LEFT = 4
+    UNREACHABLE = 5
+    REFUSED = 6
+    INTERRUPTED = 130
+
+
+class FreeholdError(Exception):
+    """Base of all errors that Freehold raises on purpose; the message is one sentence for a person."""
+
+    exit_code = ExitCode.UNEXPECTED
+
+
+class UsageError(FreeholdError):
+    """The configuration or an argument is wrong; repeating the call cannot help."""
+
+    exit_code = ExitCode.USAGE
+
+
+class CheckFailed(FreeholdError):
+    """A check ran to its end and found something wrong."""
+
+    exit_code = ExitCode.CHECK_FAILED
+
+
+class RefusedByState(FreeholdError):
+    """The request is well formed, but the state of things forbids it now."""
+
+    exit_code = ExitCode.REFUSED
+
+
+class DatabaseError(FreeholdError):
+    """A database said no; the transaction in hand is rolled back and nothing of it remains.
+
+    Attributes:
+        code: SQLSTATE on PostgreSQL, the symbolic result code (SQLITE_BUSY ...) on SQLite.
+    """
+
+    exit_code = ExitCode.UNREACHABLE
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class DatabaseAway(DatabaseError):
+    """The connection is lost or cannot be made; whether a COMMIT in flight took effect is unknown.
+
+    Again: helps once the server is back. Every step of ours may be repeated safely.
+    """
+
+
+class DatabaseBusy(DatabaseError):
+    """A deadlock, a serialization failure or a lock time-out: repeat the whole transaction."""
+
+
+class StatementTimedOut(DatabaseError):
+    """The statement ran into its time limit; a smaller batch may fit."""
+
+
+class RowRefused(DatabaseError):
+    """A constraint, a trigger or a value of some row made the database refuse the transaction.
+
+    Again: helps only when the data or the trigger changes.
+    """
+
+    exit_code = ExitCode.UNEXPECTED
+
+
+class RuleRefused(DatabaseError):
+    """A missing table or column, or a missing privilege: no row of the rule can be released.
+
+    Again: helps after the schema or the privilege is mended.
+    """
+
+    exit_code = ExitCode.UNEXPECTED
+
+
+class ChangeLost(RowRefused):
+    """The row still matched everything and yet did not change, or did not stay changed."""

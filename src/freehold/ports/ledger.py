@@ -1,0 +1,342 @@
+"""The ledger: open operations, insert-only records, and what belongs to one transaction.
+
+*Invariants*: `now` is read once per transaction from the database; all that one transaction wrote
+becomes visible at its commit, or nothing does.
+*Not here*: reading for people (`ports.insight`), the customer's rows (`ports.holds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+from uuid import UUID
+
+from freehold.domain.operations import Claim, NewOperation
+from freehold.domain.retries import Failure
+from freehold.domain.rules import Rule
+from freehold.domain.tallies import Tally
+from freehold.ports.holds import Holds
+
+
+@dataclass(frozen=True, slots=True)
+class PastRecord:
+    """How often one identity ended before: what a new generation is counted from."""
+
+    hold_key: str
+    digest: UUID
+    generation: int
+    expired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An operation that ends without a change."""
+
+    operation_id: int
+    tally_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """An operation put off: it stays open and spends no attempt."""
+
+    operation_id: int
+    reason: str
+    available_at: datetime
+    deferrals: int
+
+
+class Operations(Protocol):
+    """The open work of all rules."""
+
+    def enqueue(self, new: Sequence[NewOperation], tick_id: int | None) -> int:
+        """Write open operations.
+
+        Returns:
+            How many were new; an identity that is open already is left as it is.
+        Again: adds nothing.
+        """
+        ...
+
+    def past(
+        self, rule: str, found: Sequence[tuple[str, UUID]], since: datetime
+    ) -> Sequence[PastRecord]:
+        """Return the newest record of each (hold_key, digest) that ended at or after `since`."""
+        ...
+
+    def claim(self, rule: str, max_count: int, floor: datetime | None) -> Sequence[Claim]:
+        """Lock claimable operations of one rule, oldest `available_at` first, for this transaction.
+
+        Operations that another transaction holds are passed over.
+
+        Args:
+            floor: nothing available before this instant is looked at; None reads all.
+        Crash: the lock ends with the connection; no attempt is counted.
+        """
+        ...
+
+    def claim_these(
+        self, operation_ids: Sequence[int], lease_token: int | None = None
+    ) -> Sequence[Claim]:
+        """Lock these operations, as far as they are still claimable, or leased under the token."""
+        ...
+
+    def lease(
+        self, rule: str, max_count: int, floor: datetime | None, until: datetime
+    ) -> Sequence[Claim]:
+        """Claim for longer than this transaction: counts an attempt and draws a fencing token.
+
+        Crash: after the commit the operations come back when the lease ends.
+        """
+        ...
+
+    def lease_these(self, operation_ids: Sequence[int], until: datetime) -> Sequence[Claim]:
+        """Lease these operations, as far as they are still claimable; counts an attempt."""
+        ...
+
+    def renew(self, lease_token: int, until: datetime) -> int:
+        """Prolong a lease; return how many operations it still covers (0 means that it is lost)."""
+        ...
+
+    def count_ready(self, rule: str, at_most: int) -> int:
+        """Count claimable operations, and stop counting at `at_most`."""
+        ...
+
+    def put_off(self, put: Sequence[Put]) -> None:
+        """Defer claimed operations; an attempt that a lease counted is given back."""
+        ...
+
+    def fail(
+        self, claim: Claim, failure: Failure, attempt: int, retry_at: datetime | None
+    ) -> bool:
+        """Record a failed attempt; a `retry_at` of None makes the operation dead.
+
+        Returns:
+            False when the claim no longer holds (fenced): nothing was written.
+        """
+        ...
+
+    def bury(self, claims: Sequence[Claim], reason: str, failure: Failure) -> None:
+        """Make claimed operations dead, for a person to look at."""
+        ...
+
+    def add_tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
+        """Write tallies; return their ids in order."""
+        ...
+
+    def finish_skipped(self, skipped: Sequence[Skipped]) -> None:
+        """Move operations to `record` with outcome skipped.
+
+        Raises:
+            ChangeLost: one of them had left the ledger already.
+        """
+        ...
+
+    def return_lapsed(self, max_count: int) -> Sequence[tuple[Claim, bool]]:
+        """Take back leases that ended; True beside a claim tells that it may be tried again.
+
+        The caller buries the others. Only operations whose lease has ended are touched.
+        """
+        ...
+
+
+class RuleCondition(StrEnum):
+    """Whether a rule may work."""
+
+    WAITING = "waiting"
+    ACTIVE = "active"
+    PAUSED = "paused"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """What the ledger knows about a rule.
+
+    Attributes:
+        reason: why it waits or is paused, in a sentence.
+        batch_limit: the largest batch while the rule is handled with care; None is no limit.
+        leased: claims take a committed lease first, since a batch took a backend down.
+        probe_at: when a paused rule is tried again by itself; None waits for a person.
+        server_lost_at: start of the server that was lost last with this rule in hand.
+    """
+
+    rule: str
+    fingerprint: str
+    condition: RuleCondition
+    reason: str | None = None
+    batch_limit: int | None = None
+    leased: bool = False
+    probe_at: datetime | None = None
+    probe_count: int = 0
+    server_started_at: datetime | None = None
+    crash_count: int = 0
+
+
+class RuleStates(Protocol):
+    """One row a rule."""
+
+    def read(self, rule: str) -> RuleState | None:
+        """Return the rule's state, or None for a rule never met."""
+        ...
+
+    def write(self, state: RuleState) -> None:
+        """Write the whole state; the last writer wins."""
+        ...
+
+    def lock(self, rule: str) -> RuleState | None:
+        """Read the state and keep others from writing it until the transaction ends."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A firing of a schedule.
+
+    Attributes:
+        logical_time: the instant that the schedule names; with the schedule it is the key.
+        taken_over: an earlier run began and never finished.
+    """
+
+    id: int
+    schedule: str
+    logical_time: datetime
+    taken_over: bool = False
+
+
+class Ticks(Protocol):
+    """Runs of schedules; a tick row is a lease on its logical time."""
+
+    def start(
+        self, schedule: str, logical_time: datetime, runner: str, host_at: datetime
+    ) -> Tick | None:
+        """Begin a run, or take over one that began over 30 s ago and never finished.
+
+        Returns:
+            None when the tick is done, or another runner is at it.
+        Crash: the next start after 30 s takes it over.
+        """
+        ...
+
+    def finish(self, tick: Tick, found_count: int, new_count: int, outcome: str) -> None:
+        """Close the run; adds to the counts where several runs share one row."""
+        ...
+
+    def last(self, schedule: str) -> datetime | None:
+        """Return the newest logical time that finished."""
+        ...
+
+    def oldest_unfinished(self, schedule: str) -> datetime | None:
+        """Return the oldest logical time that began over 30 s ago and never finished."""
+        ...
+
+
+class Workers(Protocol):
+    """Heartbeats: who is alive, and with what in hand."""
+
+    def beat(
+        self, worker: str, roles: str, host: str, pid: int, host_at: datetime, in_hand: str | None
+    ) -> None:
+        """Say that the worker lives; `in_hand` names rule and batch size."""
+        ...
+
+    def leave(self, worker: str) -> None:
+        """Take the worker's row out after a clean stop."""
+        ...
+
+    def forget_silent(self, since: datetime) -> Sequence[str]:
+        """Take out workers silent since then; return what each had in hand."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a person did."""
+
+    actor: str
+    action: str
+    subject: str
+    reason: str
+    before: str | None = None
+    after: str | None = None
+
+
+class Actions(Protocol):
+    """The action log, hash-chained."""
+
+    def record(self, act: Act) -> None:
+        """Append an act to the chain, in this transaction."""
+        ...
+
+
+class Reviews(Protocol):
+    """What a person does to dead operations."""
+
+    def requeue(self, operation_ids: Sequence[int]) -> Sequence[int]:
+        """Make dead or discarded operations ready with a fresh count of attempts; return which."""
+        ...
+
+    def discard(self, operation_ids: Sequence[int], reason: str) -> Sequence[int]:
+        """Set dead operations aside; return which. They stay, and stay visible."""
+        ...
+
+    def find_open(self, rule: str, after_id: int, limit: int) -> Sequence[int]:
+        """Return ids of dead or discarded operations of a rule, in id order."""
+        ...
+
+    def close(self, operation_ids: Sequence[int], reason: str) -> int:
+        """Move dead or discarded operations to `record` as closed; return how many."""
+        ...
+
+
+class Transaction(Protocol):
+    """One transaction; commits when its `with` block ends, rolls back on any exception.
+
+    Attributes:
+        now: the database's clock, read once at the beginning.
+    """
+
+    now: datetime
+    operations: Operations
+    rules: RuleStates
+    ticks: Ticks
+    workers: Workers
+    actions: Actions
+    reviews: Reviews
+
+    def holds(self, rule: Rule) -> Holds:
+        """Return the customer's rows under a rule."""
+        ...
+
+
+class Ledger(Protocol):
+    """One database that holds both ledger and customer's table, through one connection.
+
+    Not shared between threads: each thread opens its own.
+    """
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Open a transaction.
+
+        Raises:
+            DatabaseAway: there is no connection, or it broke; at COMMIT the outcome is unknown.
+            DatabaseBusy: repeat the whole transaction.
+        """
+        ...
+
+    def keep_house(self) -> None:
+        """Do what the tables need from time to time: partitions ahead, statistics, checkpoints."""
+        ...
+
+    @property
+    def server_started_at(self) -> datetime | None:
+        """Return when the server was started, or None where there is no server."""
+        ...
+
+    def close(self) -> None:
+        """Give the connection back; a second call does nothing."""
+        ...
