@@ -1,0 +1,63 @@
+"""Fixtures for every test: databases of each kind, fresh for each test.
+
+`database_url` runs a test on every database; `postgres_url` on each PostgreSQL; `sqlite_url` on
+SQLite. `postgres` gives the server itself, to be killed and restarted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.servers import PostgresServer, Servers, find_debian_major
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+POSTGRES = [
+    pytest.param(name, id=name, marks=pytest.mark.postgres)
+    for name in sorted({f"postgres{find_debian_major()}", "postgres18"})
+]
+DATABASES = [pytest.param("sqlite", id="sqlite", marks=pytest.mark.sqlite), *POSTGRES]
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """The session's private servers; none runs before it is asked for."""
+    servers = Servers()
+    yield servers
+    servers.remove()
+
+
+@pytest.fixture(params=POSTGRES)
+def postgres(request: pytest.FixtureRequest, servers: Servers) -> PostgresServer:
+    """Each PostgreSQL server in turn, running; a test may kill it and need not start it again."""
+    return servers.read(request.param)
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """A fresh database of the ordinary role, on each PostgreSQL server in turn."""
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """A SQLite file that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'freehold.db'}"
+
+
+@pytest.fixture(params=DATABASES)
+def database_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[str]:
+    """A fresh database of every kind in turn."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'freehold.db'}"
+        return
+    server = servers.read(request.param)
+    url = server.create_database()
+    yield url
+    server.drop_database(url)
