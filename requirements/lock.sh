@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 mapfile -t extras < <(sed -n '/^\[project.optional-dependencies\]/,/^$/s/^\([a-z]*\) = .*/\1/p' pyproject.toml | grep -vx all)
 
 compile() {
-  CUSTOM_COMPILE_COMMAND="make lock" "${LOCKER:-.venv/bin/pip-compile}" --quiet --generate-hashes \
+  CUSTOM_COMPILE_COMMAND="make lock" "${LOCKER:-.venv/bin/pip-compile}" --quiet --generate-hashes --allow-unsafe \
     --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
     --resolver=backtracking "${extras[@]/#/--extra=}" "$@"
 }
