@@ -4,7 +4,7 @@ Where a clock jumps, one local time has two readings (repeated) or none (skipped
 reads twice as well). Freehold always takes the later one, so that no hold ends early.
 
 *Invariants*: the tz database is the one of the pinned tzdata package, never the host's, so that
-two hosts agree; offsets change at whole seconds, and after 1970 never twice within `_REACH`
+two hosts agree; offsets change at whole seconds, and after 1970 never twice within `REACH`
 (tested over every zone).
 *Not here*: the column kinds and their bounds (`freehold.domain.due`).
 """
@@ -23,7 +23,7 @@ MICROSECOND = timedelta(microseconds=1)
 _SECOND = timedelta(seconds=1)
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 # The longest jump of a clock since 1970 is 24 h (Apia 2011); the closest two lie 6 days apart.
-_REACH = timedelta(hours=25)
+REACH = timedelta(hours=25)
 
 
 @cache
@@ -104,27 +104,27 @@ def _end_of_first_pass(instant: datetime, local: datetime) -> datetime | None:
     back_by = _offset(local) - _offset(again)
     if local.fold == 1 or not back_by:
         return None
-    change = _change_between(instant, instant + back_by, _zone_of(local))
+    change = change_between(instant, instant + back_by, _zone_of(local))
     return _read_with(change, _offset(again)) - MICROSECOND
 
 
 def _gap_in_force(instant: datetime, zone: ZoneInfo) -> tuple[datetime, datetime] | None:
     """Return the ends, both exclusive, of the skipped local times that are not due yet."""
-    was, now = _offset_at(instant - _REACH, zone), _offset_at(instant, zone)
+    was, now = offset_at(instant - REACH, zone), offset_at(instant, zone)
     if now <= was:
         return None
     gap_from = _read_with(instant, was)
-    gap_to = _read_with(_change_between(instant - _REACH, instant, zone), now)
+    gap_to = _read_with(change_between(instant - REACH, instant, zone), now)
     return (gap_from, gap_to) if gap_from < gap_to else None
 
 
-def _change_between(early: datetime, late: datetime, zone: ZoneInfo) -> datetime:
+def change_between(early: datetime, late: datetime, zone: ZoneInfo) -> datetime:
     """Return the first instant with the offset of `late`, which `early` has not."""
-    final = _offset_at(late, zone)
+    final = offset_at(late, zone)
     seconds = range((early - EPOCH) // _SECOND, (late - EPOCH) // _SECOND + 1)
 
     def is_changed(second: int) -> bool:
-        return _offset_at(EPOCH + second * _SECOND, zone) == final
+        return offset_at(EPOCH + second * _SECOND, zone) == final
 
     return EPOCH + seconds[bisect_left(seconds, True, key=is_changed)] * _SECOND
 
@@ -133,7 +133,7 @@ def _read_with(instant: datetime, offset: timedelta) -> datetime:
     return instant.astimezone(UTC).replace(tzinfo=None) + offset
 
 
-def _offset_at(instant: datetime, zone: ZoneInfo) -> timedelta:
+def offset_at(instant: datetime, zone: ZoneInfo) -> timedelta:
     return _offset(instant.astimezone(zone))
 
 

@@ -123,12 +123,17 @@ def decide_expiry(
         now: the transaction's one reading of the database's clock.
     """
     if isinstance(row, RowAbsence):
-        return Skip(SkipReason.GONE) if row is RowAbsence.GONE else Defer(DeferReason.BUSY)
+        return decide_absent(row)
     if not row.held:
         return Skip(_why_not_held(row))
     if row.identity != command.identity or row.guard != command.guard:
         return Skip(_what_changed(command, row))
     return decide_matching(command.due_at, due, now, to_review=reviewed_again(command, again))
+
+
+def decide_absent(absence: RowAbsence) -> Decision:
+    """Decide about a hold whose row could not be locked."""
+    return Skip(SkipReason.GONE) if absence is RowAbsence.GONE else Defer(DeferReason.BUSY)
 
 
 def reviewed_again(command: ExpireHold, again: Again) -> bool:

@@ -62,20 +62,27 @@ class Chosen:
     """An operation to be released, and the tally that counts it."""
 
     operation_id: int
+    hold_key: str
     tally_id: int
 
 
 class Holds(Protocol):
     """One rule's rows. Every method belongs to the transaction that it was taken from."""
 
-    def find_due(self, after: ScanCursor | None, limit: int) -> Sequence[FoundHold]:
+    def find_due(
+        self, after: ScanCursor | None, limit: int, since: datetime | None = None
+    ) -> Sequence[FoundHold]:
         """Read due rows in the order (due, key), open ones included and marked.
+
+        Args:
+            after: where the last page of this pass ended.
+            since: leave out what was due at that instant already; None reads from the beginning.
 
         Reads bare values only: a due that cannot be compared bare (ISO text) yields held rows in
         key order, due or not, and the caller parses.
 
         Returns:
-            At most `limit` rows after the cursor; fewer mean that the end is reached.
+            At most `limit` rows; fewer mean that the end is reached.
         """
         ...
 
@@ -115,6 +122,8 @@ class Holds(Protocol):
 
     def run_companions(self, operation_ids: Sequence[int], *, before: bool) -> None:
         """Run the rule's companions of that side, once for each operation, in `lock_by` order.
+
+        Call it with `before` ahead of `release`: there the parameters of both sides are read.
 
         Raises:
             RowRefused: a companion changed more or fewer rows than it may.

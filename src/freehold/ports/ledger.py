@@ -80,6 +80,10 @@ class Operations(Protocol):
         """
         ...
 
+    def newest(self, rule: str, max_count: int) -> Sequence[Claim]:
+        """Lock the claimable operations that were written last; a sample of the rule's rows."""
+        ...
+
     def claim_these(
         self, operation_ids: Sequence[int], lease_token: int | None = None
     ) -> Sequence[Claim]:
@@ -137,10 +141,10 @@ class Operations(Protocol):
         """
         ...
 
-    def return_lapsed(self, max_count: int) -> Sequence[tuple[Claim, bool]]:
-        """Take back leases that ended; True beside a claim tells that it may be tried again.
+    def return_lapsed(self, max_count: int) -> Sequence[Claim]:
+        """Make operations ready again whose lease has ended; the attempt stays counted.
 
-        The caller buries the others. Only operations whose lease has ended are touched.
+        The caller buries those whose attempts are used up.
         """
         ...
 
@@ -192,6 +196,10 @@ class RuleStates(Protocol):
         """Read the state and keep others from writing it until the transaction ends."""
         ...
 
+    def alone(self, rule: str) -> bool:
+        """Try to be the only transaction that runs this rule's companions; False if another is."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Tick:
@@ -212,9 +220,18 @@ class Ticks(Protocol):
     """Runs of schedules; a tick row is a lease on its logical time."""
 
     def start(
-        self, schedule: str, logical_time: datetime, runner: str, host_at: datetime
+        self,
+        schedule: str,
+        logical_time: datetime,
+        runner: str,
+        host_at: datetime,
+        *,
+        rolled_up: bool = False,
     ) -> Tick | None:
         """Begin a run, or take over one that began over 30 s ago and never finished.
+
+        Args:
+            rolled_up: several runs share this row; a finished one is opened again.
 
         Returns:
             None when the tick is done, or another runner is at it.

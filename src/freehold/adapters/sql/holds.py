@@ -1,0 +1,206 @@
+"""The customer's rows under one rule, in SQL; implements `ports.holds.Holds`.
+
+*Invariants*: the records and events of a release are written by the transaction that changes the
+rows; a release that changes fewer rows than it was told to is an error, never a shrug.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from freehold.adapters.sql.companions import run_companion
+from freehold.adapters.sql.mapping import RuleSql
+from freehold.adapters.sql.operations import remove_operations
+from freehold.adapters.sql.session import Row, Runner, Session
+from freehold.adapters.sql.statements import fill, load
+from freehold.domain.due import due_bound, read_due
+from freehold.domain.errors import ChangeLost
+from freehold.domain.expiry import ExpireHold, HoldRow, RowAbsence
+from freehold.domain.names import key_values, operation_key, unpack
+from freehold.ports.holds import Chosen, FoundHold, LockedHold, ScanCursor
+
+
+class SqlHolds:
+    """One rule's rows inside one transaction."""
+
+    def __init__(self, session: Session, rule_sql: RuleSql, now: datetime) -> None:
+        self._rule = rule_sql.rule
+        self._rule_sql = rule_sql
+        slots = rule_slots(session, rule_sql)
+        true = {"after_cursor": slots["true"], "after_key": slots["true"]}
+        self._sql = Runner(session, slots)
+        self._from_start = Runner(session, {**slots, **true})
+        self._now = now
+        self._before: dict[int, dict[str, Any]] = {}
+        self._fixed = {
+            **rule_sql.parameters,
+            **rule_sql.bounds(now),
+            "now": now,
+            "rule": rule_sql.rule.name,
+        }
+
+    def _rows(self, name: str, /, **parameters: Any) -> list[Row]:
+        return self._sql.rows(name, **self._fixed, **parameters)
+
+    def find_due(
+        self, after: ScanCursor | None, limit: int, since: datetime | None = None
+    ) -> Sequence[FoundHold]:
+        """Read due rows behind the cursor, open ones marked."""
+        floor = {}
+        if since is not None and self._rule.due.comparable_bare:
+            floor = {"due_after": due_bound(self._rule.due, since).upto}
+        return self._find("find_due", after, limit, floor)
+
+    def find_empty_due(self, after: ScanCursor | None, limit: int) -> Sequence[FoundHold]:
+        """Read held rows without a usable due, in key order."""
+        return self._find("find_empty_due", after, limit, {})
+
+    def _find(
+        self, name: str, after: ScanCursor | None, limit: int, floor: Mapping[str, Any]
+    ) -> Sequence[FoundHold]:
+        runner = self._from_start if after is None else self._sql
+        cursor = {} if after is None else {"cursor_due": after.due, "cursor_key": after.hold_key}
+        rows = runner.rows(name, **{**self._fixed, **floor, **cursor, "limit": limit})
+        return [FoundHold(*row[:5], is_open=bool(row[5])) for row in rows]
+
+    def next_due(self, until: datetime) -> datetime | None:
+        """Return the first instant at which a hold falls due, if it is before `until`."""
+        if not self._rule.due.comparable_bare:
+            return None
+        rows = self._rows("next_due")
+        due_at = read_due(self._rule.due, rows[0][0]) if rows else None
+        if not isinstance(due_at, datetime):
+            return None
+        due_at += self._rule.due.grace
+        return due_at if due_at <= until else None
+
+    def count_overdue(self, at_most: int) -> int:
+        """Count due rows up to a limit."""
+        return int(self._rows("count_overdue", limit=at_most)[0][0])
+
+    def lock(self, operation_ids: Sequence[int]) -> Sequence[LockedHold]:
+        """Lock the rows of claimed operations and compare the whole fence."""
+        rows = self._rows("lock_holds", ids=list(operation_ids))
+        found = [self._locked(row) for row in rows]
+        seen = {one.operation_id for one in found}
+        missing = [one for one in operation_ids if one not in seen]
+        return [*found, *self._absent(missing)]
+
+    def _locked(self, row: Row) -> LockedHold:
+        if row[1]:
+            return LockedHold(row[0], matches=True)
+        command = _command(row, self._sql.session.instant(row[11]))
+        return LockedHold(row[0], matches=False, command=command, row=_hold_row(row))
+
+    def _absent(self, ids: list[int]) -> list[LockedHold]:
+        """Tell rows that the host has locked from rows that are gone."""
+        if not ids:
+            return []
+        there = {row[0] for row in self._rows("unlocked_holds", ids=ids)}
+        return [
+            LockedHold(
+                one,
+                matches=False,
+                row=RowAbsence.LOCKED_BY_HOST if one in there else RowAbsence.GONE,
+            )
+            for one in ids
+        ]
+
+    def release(self, chosen: Sequence[Chosen]) -> None:
+        """Change the rows, write event and record, and take the operations out."""
+        changed = self._change(chosen)
+        if changed != len(chosen):
+            raise ChangeLost(
+                "a trigger, rule or policy suppressed the change: "
+                f"{changed} of {len(chosen)} rows changed",
+                "FREEHOLD",
+            )
+        self._look_again([one.hold_key for one in chosen])
+
+    def _change(self, chosen: Sequence[Chosen]) -> int:
+        ids = [one.operation_id for one in chosen]
+        tally_ids = [one.tally_id for one in chosen]
+        if self._sql.session.dialect == "postgres":
+            changed, gone = self._rows("release", ids=ids, tally_ids=tally_ids)[0]
+            return int(min(changed, gone))
+        pairs = list(zip(ids, tally_ids, strict=True))
+        self._rows("note_expired", pairs=pairs)
+        self._rows("tell_expired", ids=ids)
+        name = "change_by_delete" if self._rule_sql.removes else "change_by_update"
+        changed = self._sql.count(name, ids=ids, **self._fixed)
+        remove_operations(self._sql, ids)
+        return changed
+
+    def _look_again(self, hold_keys: list[str]) -> None:
+        """Raise when a trigger put rows back after the change."""
+        count = self._rows("still_held", keys=hold_keys)[0][0]
+        if count:
+            raise ChangeLost(f"a trigger restored {count} released rows", "FREEHOLD")
+
+    def run_companions(self, operation_ids: Sequence[int], *, before: bool) -> None:
+        """Run the rule's companions of that side, once for each operation."""
+        if before and self._rule.companions:
+            self._before |= self._values_before(operation_ids)
+        values = [self._before[one] for one in operation_ids if one in self._before]
+        for companion in self._rule.companions:
+            if companion.before is before:
+                run_companion(self._sql.session, companion, values)
+
+    def _values_before(self, operation_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        uuid = self._sql.session.uuid
+        return {
+            row[0]: {
+                **_image(row[4]),
+                "now": self._now,
+                "operation_key": operation_key(row[1], uuid(row[2])),
+                "tenant": row[3],
+            }
+            for row in self._rows("companion_values", ids=list(operation_ids))
+        }
+
+    def read(self, hold_key: str) -> Mapping[str, str | None] | None:
+        """Read one row's mapped columns as text."""
+        key_values(hold_key, len(self._rule.key))
+        rows = self._rows("read_hold", hold_key=hold_key)
+        return _image(rows[0][0]) if rows else None
+
+    def still_due(self, operation_ids: Sequence[int]) -> set[int]:
+        """Return those operations whose hold is still held with the same identity."""
+        return {row[0] for row in self._rows("still_due", ids=list(operation_ids))}
+
+
+def rule_slots(session: Session, rule_sql: RuleSql) -> dict[str, str]:
+    """Return the slots of a rule, with the change set into the release."""
+    slots = {**rule_sql.slots, "s": session.prefix}
+    change = "change_by_delete" if rule_sql.removes else "change_by_update"
+    return {**slots, "change": fill(load(session.dialect)[change], slots)}
+
+
+def _command(row: Row, due_at: datetime | None) -> ExpireHold:
+    if due_at is None:
+        raise ChangeLost(f"operation {row[0]} was claimed without a due instant", "FREEHOLD")
+    return ExpireHold(
+        hold_key=row[12],
+        identity=unpack(row[2]),
+        guard=unpack(row[3]),
+        due_at=due_at,
+        after_expired=bool(row[4]),
+    )
+
+
+def _hold_row(row: Row) -> HoldRow:
+    return HoldRow(
+        identity=unpack(row[5]),
+        guard=unpack(row[6]),
+        held=bool(row[7]),
+        confirmed=bool(row[8]),
+        cancelled=bool(row[9]),
+        expired=bool(row[10]),
+    )
+
+
+def _image(image: Any) -> dict[str, str | None]:
+    return dict(json.loads(image)) if isinstance(image, str) else dict(image)

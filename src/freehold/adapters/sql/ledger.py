@@ -1,0 +1,99 @@
+"""The SQL ledger: transactions over one session; implements `ports.ledger.Ledger`.
+
+*Invariants*: a boundary is reached just before and just after every commit; a rule is compiled
+against the live catalogue, and again after the database refused it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from freehold.adapters.sql.catalogue import columns_of, quote, quoted
+from freehold.adapters.sql.holds import SqlHolds
+from freehold.adapters.sql.housekeeping import keep_house
+from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, SqlWorkers
+from freehold.adapters.sql.mapping import RuleSql, compile_rule
+from freehold.adapters.sql.operations import SqlOperations
+from freehold.adapters.sql.reviews import SqlReviews
+from freehold.adapters.sql.session import Runner, Session
+from freehold.adapters.sql.statements import fill, load
+from freehold.domain.due import DueKind
+from freehold.domain.errors import RuleRefused
+from freehold.domain.rules import Rule
+from freehold.ports.system import Boundary, Checkpoint
+
+
+class SqlTransaction:
+    """One open transaction; implements `ports.ledger.Transaction`."""
+
+    def __init__(self, ledger: SqlLedger, runner: Runner, now: datetime) -> None:
+        self.now = now
+        self._ledger = ledger
+        self.operations = SqlOperations(runner, now)
+        self.rules = SqlRuleStates(runner, now)
+        self.ticks = SqlTicks(runner, now)
+        self.workers = SqlWorkers(runner, now)
+        self.actions = SqlActions(runner, now)
+        self.reviews = SqlReviews(runner, now)
+
+    def holds(self, rule: Rule) -> SqlHolds:
+        """Return the customer's rows under a rule."""
+        return SqlHolds(self._ledger.session, self._ledger.compiled(rule), self.now)
+
+
+class SqlLedger:
+    """One connection's view of ledger and customer's table; belongs to one thread."""
+
+    def __init__(self, session: Session, checkpoint: Checkpoint) -> None:
+        self.session = session
+        self._checkpoint = checkpoint
+        self._runner = Runner(session)
+        self._compiled: dict[str, RuleSql] = {}
+
+    @contextmanager
+    def transaction(self) -> Iterator[SqlTransaction]:
+        """Open a transaction; commit at the end of the block, roll back on any exception."""
+        try:
+            now = self.session.begin()
+            yield SqlTransaction(self, self._runner, now)
+            self._checkpoint.reach(Boundary.BEFORE_COMMIT)
+            self.session.commit()
+        except BaseException as error:
+            if isinstance(error, RuleRefused):
+                self._compiled.clear()
+            self.session.rollback()
+            raise
+        self._checkpoint.reach(Boundary.COMMITTED)
+
+    def compiled(self, rule: Rule) -> RuleSql:
+        """Return the rule compiled against the live catalogue."""
+        known = self._compiled.get(rule.name)
+        if known is None or known.rule != rule:
+            columns = columns_of(self.session, rule)
+            known = compile_rule(
+                rule, columns, self.session.dialect, sample_due=self._sample_due(rule)
+            )
+            self._compiled[rule.name] = known
+        return known
+
+    def _sample_due(self, rule: Rule) -> str | None:
+        if self.session.dialect != "sqlite" or rule.due.kind is not DueKind.NAIVE:
+            return None
+        slots = {"table": quoted(rule.table), "due": f"h.{quote(rule.due.column)}"}
+        rows, _ = self.session.run(fill(load("sqlite")["sample_due"], slots), {})
+        return str(rows[0][0]) if rows else None
+
+    def keep_house(self) -> None:
+        """Do what the tables need from time to time."""
+        keep_house(self.session)
+
+    @property
+    def server_started_at(self) -> datetime | None:
+        """Return when the server was started, as of the last transaction."""
+        return self.session.server_started_at
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self.session.close()

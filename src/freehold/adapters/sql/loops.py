@@ -1,0 +1,164 @@
+"""What the loops keep in the ledger: rule states, ticks, heartbeats, the action log."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+
+from freehold.adapters.sql.session import Runner
+from freehold.ports.ledger import Act, RuleCondition, RuleState, Tick
+
+STALE_AFTER = timedelta(seconds=30)  # DESIGN section 5: then any scheduler takes the tick over
+CHAIN_START = "0" * 64
+
+
+class SqlRuleStates:
+    """Implements `ports.ledger.RuleStates`."""
+
+    def __init__(self, runner: Runner, now: datetime) -> None:
+        self._sql = runner
+        self._now = now
+
+    def read(self, rule: str) -> RuleState | None:
+        """Return the rule's state, or None for a rule never met."""
+        rows = self._sql.rows("read_rule", rule=rule)
+        if not rows:
+            return None
+        name, fingerprint, condition, reason, batch, leased, probe_at, probes, server, crashes = rows[0]
+        return RuleState(
+            rule=name,
+            fingerprint=fingerprint,
+            condition=RuleCondition(condition),
+            reason=reason,
+            batch_limit=batch,
+            leased=bool(leased),
+            probe_at=self._sql.session.instant(probe_at),
+            probe_count=probes,
+            server_started_at=self._sql.session.instant(server),
+            crash_count=crashes,
+        )
+
+    def write(self, state: RuleState) -> None:
+        """Write the whole state."""
+        values = {**asdict(state), "condition": state.condition.value}
+        self._sql.count("write_rule", **values, now=self._now)
+
+    def lock(self, rule: str) -> RuleState | None:
+        """Read the state and keep others from writing it until the transaction ends."""
+        self._sql.rows("lock_rule", rule=rule)
+        return self.read(rule)
+
+    def alone(self, rule: str) -> bool:
+        """Try to be the only transaction that runs this rule's companions."""
+        return bool(self._sql.rows("alone", rule=rule)[0][0])
+
+
+class SqlTicks:
+    """Implements `ports.ledger.Ticks`."""
+
+    def __init__(self, runner: Runner, now: datetime) -> None:
+        self._sql = runner
+        self._now = now
+
+    def start(
+        self,
+        schedule: str,
+        logical_time: datetime,
+        runner: str,
+        host_at: datetime,
+        *,
+        rolled_up: bool = False,
+    ) -> Tick | None:
+        """Begin a run, or take over one that never finished."""
+        key = {"schedule": schedule, "logical_time": logical_time}
+        run = {**key, "now": self._now, "host_at": host_at, "runner": runner}
+        rows = self._sql.rows("start_tick", **run)
+        if rows:
+            return Tick(rows[0][0], schedule, logical_time)
+        if rolled_up and (rows := self._sql.rows("rejoin_tick", **run)):
+            return Tick(rows[0][0], schedule, logical_time)
+        rows = self._sql.rows("take_over_tick", **run, stale_before=self._now - STALE_AFTER)
+        return Tick(rows[0][0], schedule, logical_time, taken_over=True) if rows else None
+
+    def finish(self, tick: Tick, found_count: int, new_count: int, outcome: str) -> None:
+        """Close the run."""
+        self._sql.count(
+            "finish_tick",
+            id=tick.id,
+            found_count=found_count,
+            new_count=new_count,
+            outcome=outcome,
+            now=self._now,
+        )
+
+    def last(self, schedule: str) -> datetime | None:
+        """Return the newest logical time that finished."""
+        rows = self._sql.rows("last_tick", schedule=schedule)
+        return self._sql.session.instant(rows[0][0]) if rows else None
+
+    def oldest_unfinished(self, schedule: str) -> datetime | None:
+        """Return the oldest logical time that began long ago and never finished."""
+        stale_before = self._now - STALE_AFTER
+        rows = self._sql.rows("unfinished_tick", schedule=schedule, stale_before=stale_before)
+        return self._sql.session.instant(rows[0][0]) if rows else None
+
+
+class SqlWorkers:
+    """Implements `ports.ledger.Workers`."""
+
+    def __init__(self, runner: Runner, now: datetime) -> None:
+        self._sql = runner
+        self._now = now
+
+    def beat(
+        self, worker: str, roles: str, host: str, pid: int, host_at: datetime, in_hand: str | None
+    ) -> None:
+        """Say that the worker lives."""
+        self._sql.count(
+            "beat",
+            worker=worker,
+            roles=roles,
+            host=host,
+            pid=pid,
+            in_hand=in_hand,
+            host_at=host_at,
+            now=self._now,
+        )
+
+    def leave(self, worker: str) -> None:
+        """Take the worker's row out."""
+        self._sql.count("leave", worker=worker)
+
+    def forget_silent(self, since: datetime) -> Sequence[str]:
+        """Take out workers silent since then; return what each had in hand."""
+        return [row[0] for row in self._sql.rows("forget_silent", since=since) if row[0]]
+
+
+class SqlActions:
+    """Implements `ports.ledger.Actions`."""
+
+    def __init__(self, runner: Runner, now: datetime) -> None:
+        self._sql = runner
+        self._now = now
+
+    def record(self, act: Act) -> None:
+        """Append an act to the chain."""
+        self._sql.rows("lock_chain")
+        rows = self._sql.rows("last_act_hash")
+        previous = rows[0][0] if rows else CHAIN_START
+        self._sql.count(
+            "record_act",
+            **asdict(act),
+            now=self._now,
+            previous_hash=previous,
+            hash=act_hash(previous, self._now, act),
+        )
+
+
+def act_hash(previous: str, at: datetime, act: Act) -> str:
+    """Return the hash that ties an act to the one before it."""
+    text = json.dumps([previous, at.isoformat(), *asdict(act).values()], ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,241 @@
+"""One rule as SQL fragments: the customer's identifiers, quoted, and its values, bound.
+
+*Invariants*: an identifier enters a statement only after the live catalogue has named it; the due
+column stands bare, so that its index serves; nothing here raises for a value in a row.
+*Not here*: the statements that the fragments are set into (`statements/*/holds.sql`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from freehold.adapters.sql.catalogue import Column, quote, quoted
+from freehold.adapters.sql.spelling import PostgresSpelling, Spelling, SqliteSpelling
+from freehold.domain.due import EmptyDue, due_bound
+from freehold.domain.rules import (
+    Condition,
+    Literal,
+    Now,
+    Predicate,
+    Rule,
+    SetColumns,
+    Test,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSql:
+    """A rule ready to run: slots for the statements, and the constant parameters they need."""
+
+    rule: Rule
+    slots: Mapping[str, str]
+    parameters: Mapping[str, Any]
+
+    def bounds(self, now: datetime) -> Mapping[str, Any]:
+        """Return the due bounds of this instant in the due column's own kind."""
+        if not self.rule.due.comparable_bare:
+            return {}
+        bound = due_bound(self.rule.due, now)
+        values = {
+            "due_after": bound.after,
+            "due_upto": bound.upto,
+            "due_gap_from": bound.gap_from,
+            "due_gap_to": bound.gap_to,
+        }
+        return values
+
+    @property
+    def removes(self) -> bool:
+        """Tell whether expiring deletes the row."""
+        return not isinstance(self.rule.action, SetColumns)
+
+
+class _Compiler:
+    """Builds the slots of one rule in one spelling."""
+
+    def __init__(self, rule: Rule, columns: Mapping[str, Column], spelling: Spelling) -> None:
+        self.rule = rule
+        self.columns = columns
+        self.spelling = spelling
+        self.parameters: dict[str, Any] = {}
+
+    def text(self, name: str) -> str:
+        return self.spelling.text(self.columns[name])
+
+    def packed(self, names: tuple[str, ...]) -> str:
+        return self.spelling.pack([self.text(name) for name in names])
+
+    def image(self, names: tuple[str, ...]) -> str:
+        return self.spelling.image([(name, self.text(name)) for name in names])
+
+    def value(self, column: Column, literal: Literal) -> str:
+        return self.spelling.value(column, literal, self.parameters)
+
+    def condition(self, condition: Condition) -> str:
+        column = self.columns[condition.column]
+        bare = f"h.{quote(column.name)}"
+        if condition.test in (Test.IS_NULL, Test.IS_NOT_NULL):
+            return f"{bare} {condition.test}"
+        left = self.spelling.comparable(column)
+        values = [self.value(column, value) for value in condition.values]
+        if condition.test is Test.IN:
+            return f"{left} in ({', '.join(values)})"
+        return f"{left} {condition.test} {values[0]}"
+
+    def predicate(self, predicate: Predicate) -> str:
+        if not predicate.alternatives:
+            return self.spelling.true
+        ands = [
+            " and ".join(self.condition(condition) for condition in alternative)
+            for alternative in predicate.alternatives
+        ]
+        return "(" + " or ".join(f"({one})" if len(ands) > 1 else one for one in ands) + ")"
+
+    def optional(self, predicate: Predicate | None) -> str:
+        if predicate is None:
+            return self.spelling.false
+        return self.spelling.surely(self.predicate(predicate))
+
+    def assignments(self) -> str:
+        if not isinstance(self.rule.action, SetColumns):
+            return ""
+        return ", ".join(
+            f"{quote(name)} = {self.assigned(self.columns[name], value)}"
+            for name, value in self.rule.action.assignments
+        )
+
+    def assigned(self, column: Column, value: Literal | Now) -> str:
+        if isinstance(value, Now):
+            return self.spelling.now(column, self.rule.due.zone)
+        return "null" if value is None else self.value(column, value)
+
+    def looks_expired(self) -> str:
+        """Compare the literal columns of the action; a deleted row is gone, not expired."""
+        if not isinstance(self.rule.action, SetColumns):
+            return self.spelling.false
+        tests = [
+            Condition(name, Test.IS_NULL) if value is None else Condition(name, Test.EQUALS, (value,))
+            for name, value in self.rule.action.assignments
+            if not isinstance(value, Now)
+        ]
+        return self.optional(Predicate((tuple(tests),))) if tests else self.spelling.false
+
+    def tenant(self) -> str:
+        if self.rule.tenant.column is not None:
+            return self.text(self.rule.tenant.column)
+        if self.rule.tenant.constant is None:
+            return self.spelling.null_text
+        self.parameters["tenant_constant"] = self.rule.tenant.constant
+        return self.spelling.text_parameter("tenant_constant")
+
+    def key_text(self) -> str:
+        texts = [self.text(name) for name in self.rule.key]
+        return texts[0] if len(texts) == 1 else self.spelling.pack(texts)
+
+    def key_parts(self, source: str) -> list[str]:
+        """Return the key's values, taken from a text expression, in their own types."""
+        count = len(self.rule.key)
+        return [
+            self.spelling.key_part(self.columns[name], source, place, count)
+            for place, name in enumerate(self.rule.key)
+        ]
+
+    def key_match(self) -> str:
+        pairs = zip(self.rule.key, self.key_parts("o.hold_key"), strict=True)
+        return " and ".join(f"{self.spelling.key_left(self.columns[n])} = {v}" for n, v in pairs)
+
+    def key_order(self) -> str:
+        return ", ".join(self.spelling.key_left(self.columns[name]) for name in self.rule.key)
+
+    def after_key(self) -> str:
+        values = ", ".join(self.key_parts(self.spelling.text_parameter("cursor_key")))
+        return f"(({self.key_order()}) > ({values}))"
+
+    def due_slots(self) -> dict[str, str]:
+        column = self.columns[self.rule.due.column]
+        due = f"h.{quote(column.name)}"
+        if not self.rule.due.comparable_bare:
+            true = self.spelling.true
+            return {
+                "due": due,
+                "due_range": f"{due} is not null",
+                "due_upto": true,
+                "upto": "null",
+                "due_empty": f"{due} is null",
+                "scan_order": self.key_order(),
+            }
+        kind = self.rule.due.kind
+
+        def bound(name: str) -> str:
+            return self.spelling.due_bound(column, kind, name)
+
+        less = "<=" if self.rule.due.inclusive else "<"
+        in_gap = f"{due} > {bound('due_gap_from')} and {due} < {bound('due_gap_to')}"
+        upto = f"{due} {less} {bound('due_upto')} and not ({in_gap})"
+        empty = f"({due} is null or {due} <= {bound('due_after')})"
+        empty_is_due = self.rule.due.on_empty is EmptyDue.NOW
+        return {
+            "due": due,
+            "upto": bound("due_upto"),
+            "due_upto": f"(({upto}) or {empty})" if empty_is_due else upto,
+            "due_range": f"{due} > {bound('due_after')} and {upto}",
+            "due_empty": empty,
+            "scan_order": f"{due}, {self.key_order()}",
+        }
+
+    def after_cursor(self) -> str:
+        if not self.rule.due.comparable_bare:
+            return self.after_key()
+        column = self.columns[self.rule.due.column]
+        due, cursor = f"h.{quote(column.name)}", self.spelling.due_cursor(column)
+        return f"({due} >= {cursor} and ({due} > {cursor} or {self.after_key()}))"
+
+    def slots(self) -> dict[str, str]:
+        held = self.predicate(self.rule.held)
+        return {
+            "table": quoted(self.rule.table),
+            "key_text": self.key_text(),
+            "identity": self.packed(self.rule.identity_columns),
+            "guard": self.packed(self.rule.guard_columns),
+            "due_text": self.text(self.rule.due.column),
+            "tenant": self.tenant(),
+            "held": held,
+            "is_held": self.spelling.surely(held),
+            "confirmed": self.optional(self.rule.confirmed),
+            "cancelled": self.optional(self.rule.cancelled),
+            "looks_expired": self.looks_expired(),
+            "key_match": self.key_match(),
+            "key_order": self.key_order(),
+            "key_order_of_operation": ", ".join(self.key_parts("hold_key")),
+            "after_key": self.after_key(),
+            "lock_strength": "no key update" if isinstance(self.rule.action, SetColumns) else "update",
+            "assignments": self.assignments(),
+            "before_image": self.image(self.rule.mapped_columns),
+            "tokens": self.image(self.rule.fence),
+            "carry": self.image(self.rule.carry),
+            "after_cursor": self.after_cursor(),
+            "true": self.spelling.true,
+            **self.due_slots(),
+        }
+
+
+def compile_rule(
+    rule: Rule, columns: Mapping[str, Column], dialect: str, *, sample_due: str | None = None
+) -> RuleSql:
+    """Compile a rule against the live catalogue.
+
+    Args:
+        sample_due: one value of a textual due column, whose date and time separator the bounds
+            must share to be comparable.
+    """
+    separator = "T" if sample_due is not None and sample_due[10:11] == "T" else " "
+    spellings: dict[str, Spelling] = {
+        "postgres": PostgresSpelling(),
+        "sqlite": SqliteSpelling(separator),
+    }
+    compiler = _Compiler(rule, columns, spellings[dialect])
+    return RuleSql(rule, compiler.slots(), compiler.parameters)
+

@@ -1,0 +1,227 @@
+"""The open work of all rules in SQL; implements `ports.ledger.Operations`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from freehold.adapters.sql.session import Row, Runner, Session
+from freehold.domain.errors import ChangeLost
+from freehold.domain.operations import Claim, NewOperation
+from freehold.domain.retries import MESSAGE_LENGTH, Failure
+from freehold.domain.tallies import Tally
+from freehold.ports.ledger import PastRecord, Put, Skipped
+
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def claim_of(session: Session, row: Row, lease_token: int | None = None) -> Claim:
+    """Read one claimed row; see the column list of the statement `claim`."""
+    due_at = session.instant(row[5])
+    return Claim(
+        id=row[0],
+        rule=row[1],
+        tenant=row[2],
+        hold_key=row[3],
+        digest=session.uuid(row[4]),
+        due_at=due_at or _BEGINNING,
+        generation=row[6],
+        after_expired=bool(row[7]),
+        attempt=row[8],
+        deferrals=row[9],
+        lease_token=lease_token,
+    )
+
+
+def cut(message: str) -> str:
+    """Cut an error text to the length that is kept; NUL cannot be stored."""
+    return message.replace("\x00", "")[:MESSAGE_LENGTH]
+
+
+class SqlOperations:
+    """Operations inside one transaction."""
+
+    def __init__(self, runner: Runner, now: datetime) -> None:
+        self._sql = runner
+        self._now = now
+
+    def enqueue(self, new: Sequence[NewOperation], tick_id: int | None) -> int:
+        """Write open operations; return how many were new."""
+        added = 0
+        for rule in dict.fromkeys(one.rule for one in new):
+            rows = [_operation_row(one) for one in new if one.rule == rule]
+            added += self._sql.many("enqueue", rows, rule=rule, now=self._now, tick_id=tick_id)
+        return added
+
+    def past(
+        self, rule: str, found: Sequence[tuple[str, UUID]], since: datetime
+    ) -> Sequence[PastRecord]:
+        """Return the newest record of each (hold_key, digest)."""
+        keys = [key for key, _ in found]
+        digests = [digest for _, digest in found]
+        rows = self._sql.rows("past_records", rule=rule, keys=keys, digests=digests, since=since)
+        uuid = self._sql.session.uuid
+        return [PastRecord(key, uuid(d), generation, bool(e)) for key, d, generation, e in rows]
+
+    def claim(self, rule: str, max_count: int, floor: datetime | None) -> Sequence[Claim]:
+        """Lock claimable operations of one rule for this transaction."""
+        rows = self._sql.rows(
+            "claim", rule=rule, limit=max_count, floor=floor or _BEGINNING, now=self._now
+        )
+        return [claim_of(self._sql.session, row) for row in rows]
+
+    def newest(self, rule: str, max_count: int) -> Sequence[Claim]:
+        """Lock the claimable operations that were written last."""
+        rows = self._sql.rows("newest", rule=rule, limit=max_count, now=self._now)
+        return self.claim_these([row[0] for row in rows])
+
+    def claim_these(
+        self, operation_ids: Sequence[int], lease_token: int | None = None
+    ) -> Sequence[Claim]:
+        """Lock these operations, as far as they are still ours to take."""
+        ids = list(operation_ids)
+        rows = self._sql.rows("claim_these", ids=ids, lease_token=lease_token, now=self._now)
+        return [claim_of(self._sql.session, row, lease_token) for row in rows]
+
+    def lease(
+        self, rule: str, max_count: int, floor: datetime | None, until: datetime
+    ) -> Sequence[Claim]:
+        """Claim for longer than this transaction."""
+        return self._lease(self.claim(rule, max_count, floor), until)
+
+    def lease_these(self, operation_ids: Sequence[int], until: datetime) -> Sequence[Claim]:
+        """Lease these operations, as far as they are still claimable."""
+        return self._lease(self.claim_these(operation_ids), until)
+
+    def _lease(self, claims: Sequence[Claim], until: datetime) -> Sequence[Claim]:
+        if not claims:
+            return []
+        token = self._sql.rows("next_lease_token")[0][0]
+        ids = [claim.id for claim in claims]
+        count = self._sql.count(
+            "lease_these", ids=ids, until=until, lease_token=token, now=self._now
+        )
+        _assert_all(count, len(ids), "lease")
+        return self.claim_these(ids, token)
+
+    def renew(self, lease_token: int, until: datetime) -> int:
+        """Prolong a lease; return how many operations it still covers."""
+        return self._sql.count("renew", lease_token=lease_token, until=until, now=self._now)
+
+    def count_ready(self, rule: str, at_most: int) -> int:
+        """Count claimable operations up to a limit."""
+        rows = self._sql.rows(
+            "count_ready", rule=rule, limit=at_most, now=self._now, floor=_BEGINNING
+        )
+        return int(rows[0][0])
+
+    def put_off(self, put: Sequence[Put]) -> None:
+        """Defer claimed operations without spending an attempt."""
+        rows = [(p.operation_id, p.reason, p.available_at, p.deferrals) for p in put]
+        _assert_all(self._sql.many("put_off", rows, now=self._now), len(rows), "defer")
+
+    def fail(
+        self, claim: Claim, failure: Failure, attempt: int, retry_at: datetime | None
+    ) -> bool:
+        """Record a failed attempt; False when the claim no longer holds."""
+        what = self._failure(failure)
+        changed = self._sql.count(
+            "fail",
+            id=claim.id,
+            attempt=attempt,
+            lease_token=claim.lease_token,
+            retry_at=retry_at,
+            reason=failure.failure_class.value,
+            now=self._now,
+            **what,
+        )
+        if changed:
+            row = (claim.id, attempt, claim.lease_token)
+            self._sql.many("note_attempts", [row], now=self._now, **what)
+        return changed == 1
+
+    def bury(self, claims: Sequence[Claim], reason: str, failure: Failure) -> None:
+        """Make claimed operations dead."""
+        if not claims:
+            return
+        ids = [claim.id for claim in claims]
+        what = self._failure(failure)
+        self._sql.count("bury", ids=ids, reason=reason, now=self._now, **what)
+        rows = [(claim.id, claim.attempt, claim.lease_token) for claim in claims]
+        self._sql.many("note_attempts", rows, now=self._now, **what)
+
+    def _failure(self, failure: Failure) -> dict[str, str]:
+        return {
+            "failure_class": failure.failure_class.value,
+            "failure_code": failure.code,
+            "failure_message": cut(failure.message),
+        }
+
+    def add_tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
+        """Write tallies; return their ids in order."""
+        rows = [_tally_row(tally) for tally in tallies]
+        if not rows:
+            return []
+        if self._sql.session.dialect == "sqlite":
+            return [self._add_tally(row) for row in rows]
+        columns = {f"c{n}": list(column) for n, column in enumerate(zip(*rows, strict=True))}
+        return [row[0] for row in self._sql.rows("add_tallies", now=self._now, **columns)]
+
+    def _add_tally(self, row: Row) -> int:
+        columns = {f"c{n}": value for n, value in enumerate(row)}
+        return int(self._sql.rows("add_tallies", now=self._now, **columns)[0][0])
+
+    def finish_skipped(self, skipped: Sequence[Skipped]) -> None:
+        """Move operations to `record` as skipped."""
+        rows = [(s.operation_id, s.tally_id, s.reason) for s in skipped]
+        _assert_all(self._sql.many("record_skipped", rows, now=self._now), len(rows), "skip")
+        remove_operations(self._sql, [s.operation_id for s in skipped])
+
+    def return_lapsed(self, max_count: int) -> Sequence[Claim]:
+        """Take back leases that ended."""
+        rows = self._sql.rows("lapsed", now=self._now, limit=max_count)
+        claims = [claim_of(self._sql.session, row, row[10]) for row in rows]
+        ids = [claim.id for claim in claims]
+        if ids:
+            _assert_all(
+                self._sql.count("return_lapsed", ids=ids, now=self._now), len(ids), "return"
+            )
+        return claims
+
+
+def remove_operations(runner: Runner, ids: Sequence[int]) -> None:
+    """Take operations out after their records were written, where that is a statement of its own."""
+    if runner.session.dialect == "sqlite" and ids:
+        _assert_all(runner.count("remove_operations", ids=list(ids)), len(ids), "finish")
+
+
+def _assert_all(changed: int, wanted: int, verb: str) -> None:
+    if changed != wanted:
+        raise ChangeLost(f"{wanted} operations were to {verb}, {changed} did", "FREEHOLD")
+
+
+def _operation_row(one: NewOperation) -> Row:
+    return (
+        one.tenant,
+        one.hold_key,
+        one.digest,
+        one.identity,
+        one.guard,
+        one.due_at,
+        one.generation,
+        one.after_expired,
+        one.dead_reason,
+    )
+
+
+def _tally_row(tally: Tally) -> Row:
+    skipped = {reason.value: count for reason, count in sorted(tally.skipped.items())}
+    return (
+        tally.rule,
+        tally.tenant,
+        tally.expired_count,
+        json.dumps(skipped),
+        json.dumps(tally.lag_counts),
+    )

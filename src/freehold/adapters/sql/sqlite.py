@@ -1,0 +1,169 @@
+"""An SQLite session: the standard library's driver, WAL, FULL, one immediate transaction a time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from freehold.adapters.sql.session import Clock, DatabaseClock, Limits, Row
+from freehold.domain.errors import (
+    DatabaseAway,
+    DatabaseBusy,
+    DatabaseError,
+    RowRefused,
+    RuleRefused,
+    StatementTimedOut,
+)
+from freehold.ports.system import HostClock
+
+PREFIX = "freehold_"
+_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_AWAY = (
+    "SQLITE_CANTOPEN",
+    "SQLITE_IOERR",
+    "SQLITE_FULL",
+    "SQLITE_READONLY",
+    "SQLITE_NOTADB",
+    "SQLITE_CORRUPT",
+    "SQLITE_NOMEM",
+    "SQLITE_PERM",
+)
+_RULE = ("SQLITE_ERROR", "SQLITE_AUTH", "SQLITE_SCHEMA")
+
+
+def translate(error: sqlite3.Error) -> DatabaseError:
+    """Turn a driver's error into ours, by its symbolic result code."""
+    code = getattr(error, "sqlite_errorname", "") or ""
+    message = str(error)
+    for codes, ours in (
+        (_BUSY, DatabaseBusy),
+        (_AWAY, DatabaseAway),
+        (("SQLITE_INTERRUPT",), StatementTimedOut),
+        (_RULE, RuleRefused),
+    ):
+        if code.startswith(codes):
+            return ours(message, code)
+    return RowRefused(message, code)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Let only our own errors out."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translate(error) from error
+
+
+def write_instant(instant: datetime) -> str:
+    """Write an instant so that text order is time order."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def encode(value: Any) -> Any:
+    """Turn a value into what SQLite can be given; lists travel as JSON."""
+    if isinstance(value, datetime):
+        return write_instant(value)
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return json.dumps([encode(item) for item in value], ensure_ascii=False)
+    return value
+
+
+class SqliteSession:
+    """One connection to one file, opened at the first transaction."""
+
+    dialect = "sqlite"
+    prefix = PREFIX
+    server_started_at: datetime | None = None
+
+    def __init__(
+        self,
+        path: str,
+        host_clock: HostClock,
+        *,
+        limits: Limits = Limits(),
+        clock: Clock | None = None,
+    ) -> None:
+        self._path = path
+        self._limits = limits
+        self._clock = clock or DatabaseClock()
+        self._host_clock = host_clock
+        self._connection: sqlite3.Connection | None = None
+
+    def begin(self) -> datetime:
+        """Take the write lock and return the clock's reading; the host's clock is the database's."""
+        with translated():
+            self._connected().execute("begin immediate")
+        return self._clock.read(self._host_clock.wall())
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            connection = sqlite3.connect(
+                self._path,
+                timeout=self._limits.lock_timeout_ms / 1000,
+                isolation_level=None,
+                cached_statements=256,
+                check_same_thread=False,
+            )
+            try:
+                for pragma in ("synchronous=full", "foreign_keys=on", "cache_size=-16000"):
+                    connection.execute(f"pragma {pragma}")
+            except sqlite3.Error:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def commit(self) -> None:
+        """Commit; a deferred constraint may still refuse here."""
+        with translated():
+            self._connected().execute("commit")
+
+    def rollback(self) -> None:
+        """Roll back, if a transaction is open."""
+        if self._connection is not None and self._connection.in_transaction:
+            with suppress(sqlite3.Error):
+                self._connection.execute("rollback")
+
+    def run(self, sql: str, parameters: Mapping[str, Any]) -> tuple[list[Row], int]:
+        """Execute one statement."""
+        encoded = {name: encode(value) for name, value in parameters.items()}
+        with translated():
+            cursor = self._connected().execute(sql, encoded)
+            rows = cursor.fetchall()
+        return rows, cursor.rowcount
+
+    def run_many(self, sql: str, rows: Sequence[Row], parameters: Mapping[str, Any]) -> int:
+        """Execute one statement once for each row."""
+        shared = {name: encode(value) for name, value in parameters.items()}
+        filled = [
+            {**shared, **{f"c{n}": encode(value) for n, value in enumerate(row)}} for row in rows
+        ]
+        with translated():
+            return self._connected().executemany(sql, filled).rowcount
+
+    def run_each(self, sql: str, each: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Execute one statement for each set of parameters."""
+        return [self.run(sql, parameters)[1] for parameters in each]
+
+    def instant(self, value: Any) -> datetime | None:
+        """Read what `write_instant` wrote."""
+        return None if value is None else datetime.fromisoformat(value)
+
+    def uuid(self, value: Any) -> UUID:
+        """Read a 128-bit name from its text."""
+        return UUID(value)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None

@@ -1,0 +1,128 @@
+-- name: find_due
+-- Purpose: read due rows behind the cursor, with a mark on those that are open already.
+-- Caller: adapters.sql.holds, once a scanned batch
+-- Index: the customer's (partial) index on the due column; operation_identity for the mark
+select {key_text} as hold_key, {due_text} as due, {identity} as identity, {guard} as guard,
+       {tenant} as tenant,
+       exists (select 1 from {s}operation o
+               where o.rule = :rule and o.hold_key = {key_text} and o.identity = {identity}) as is_open
+from {table} h
+where {held} and {due_range} and {after_cursor}
+order by {scan_order} limit :limit
+
+-- name: find_empty_due
+-- Purpose: read held rows whose due is NULL or not after 1970, in key order.
+-- Caller: adapters.sql.holds, the sweep and doctor
+-- Index: the customer's primary key; bounded by the limit
+select {key_text} as hold_key, {due_text} as due, {identity} as identity, {guard} as guard,
+       {tenant} as tenant,
+       exists (select 1 from {s}operation o
+               where o.rule = :rule and o.hold_key = {key_text} and o.identity = {identity}) as is_open
+from {table} h
+where {held} and {due_empty} and {after_key}
+order by {key_order} limit :limit
+
+-- name: next_due
+-- Purpose: find the first due value after now, to sleep until it.
+-- Caller: adapters.sql.holds, between ticks of a precise schedule
+-- Index: the customer's (partial) index on the due column
+select {due_text} from {table} h where {held} and {due} > {upto} order by {due} limit 1
+
+-- name: count_overdue
+-- Purpose: count due rows, but never more than a limit.
+-- Caller: adapters.sql.holds, before a rule's first scan and in plan
+-- Index: the customer's (partial) index on the due column
+select count(*) from (
+    select 1 from {table} h where {held} and {due_range} limit :limit) c
+
+-- name: lock_holds
+-- Purpose: lock the rows of claimed operations in key order and compare the whole fence.
+-- Caller: adapters.sql.holds, once a batch
+-- Index: the customer's primary key; rows locked by the host are passed over, never waited for
+select o.id, h.matches,
+       case when h.matches then null else o.identity end, case when h.matches then null else o.guard end,
+       o.after_expired,
+       case when h.matches then null else h.identity end, case when h.matches then null else h.guard end,
+       h.held, h.confirmed, h.cancelled, h.looks_expired, o.due_at, o.hold_key
+from (select * from {s}operation where id = any (:ids::bigint[]) order by {key_order_of_operation}) o
+cross join lateral (
+    select {is_held} and {identity} = o.identity and {guard} = o.guard as matches,
+           {identity} as identity, {guard} as guard, {is_held} as held, {confirmed} as confirmed,
+           {cancelled} as cancelled, {looks_expired} as looks_expired
+    from {table} h where {key_match} for {lock_strength} of h skip locked) h
+
+-- name: unlocked_holds
+-- Purpose: tell rows that the host has locked from rows that are gone.
+-- Caller: adapters.sql.holds, for the operations that lock_holds left out
+-- Index: the customer's primary key
+select o.id from {s}operation o
+where o.id = any (:ids::bigint[]) and exists (select 1 from {table} h where {key_match})
+
+-- name: release
+-- Purpose: the compare-and-set with its event and its record; the operations leave the ledger.
+-- Caller: adapters.sql.holds, once a batch, on rows that lock_holds matched in this transaction
+-- Index: the customer's primary key, the primary key of operation
+with chosen as materialized (
+    select o.*, c.tally_id, {before_image} as before_image, {tokens} as tokens, {carry} as carry
+    from unnest(:ids::bigint[], :tally_ids::bigint[]) as c (id, tally_id)
+    join {s}operation o on o.id = c.id
+    join {table} h on {key_match}),
+changed as ({change} returning o.id),
+gone as (
+    delete from {s}operation g using changed c where g.id = c.id returning g.id),
+noted as (
+    insert into {s}record (
+        operation_id, rule, tenant, hold_key, digest, generation, due_at, outcome, attempt,
+        before_image, tick_id, tally_id, found_at, finished_at)
+    select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.generation, o.due_at, 'expired',
+           o.attempt + case when o.state = 'leased' then 0 else 1 end, o.before_image, o.tick_id,
+           o.tally_id, o.found_at, :now
+    from chosen o join changed c on c.id = o.id),
+told as (
+    insert into {s}outbox (
+        type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry,
+        state)
+    select 'hold.expired.v1', o.id, o.rule, o.tenant, o.hold_key, o.digest, o.generation, o.due_at,
+           :now, o.tokens, o.carry, 'kept'
+    from chosen o join changed c on c.id = o.id)
+select (select count(*) from changed), (select count(*) from gone)
+
+-- name: change_by_update
+-- Purpose: the part of release that writes the customer's columns; the whole fence is compared.
+-- Caller: adapters.sql.holds, set into release
+-- Index: the customer's primary key
+update {table} h set {assignments} from chosen o
+where {key_match} and {held} and {due_upto} and {identity} = o.identity and {guard} = o.guard
+
+-- name: change_by_delete
+-- Purpose: the part of release that deletes the customer's row; the whole fence is compared.
+-- Caller: adapters.sql.holds, set into release
+-- Index: the customer's primary key
+delete from {table} h using chosen o
+where {key_match} and {held} and {due_upto} and {identity} = o.identity and {guard} = o.guard
+
+-- name: still_held
+-- Purpose: find rows that a trigger put back after release changed them.
+-- Caller: adapters.sql.holds, once a batch, before the commit
+-- Index: the customer's primary key
+select count(*) from unnest(:keys::text[]) as o (hold_key) join {table} h on {key_match} where {held}
+
+-- name: still_due
+-- Purpose: name the operations whose hold is still held and due under the same identity.
+-- Caller: adapters.sql.holds, the sweep of operations in review
+-- Index: the customer's primary key
+select o.id from {s}operation o join {table} h on {key_match}
+where o.id = any (:ids::bigint[]) and {held} and {identity} = o.identity
+
+-- name: companion_values
+-- Purpose: read the columns that a companion is given, before the change.
+-- Caller: adapters.sql.holds, once a batch of a rule with companions
+-- Index: the customer's primary key, the primary key of operation
+select o.id, o.rule, o.digest, o.tenant, {before_image} from {s}operation o join {table} h on {key_match}
+where o.id = any (:ids::bigint[])
+
+-- name: read_hold
+-- Purpose: read one row's mapped columns without a lock.
+-- Caller: adapters.sql.holds, for why and preview
+-- Index: the customer's primary key
+select {before_image}, {is_held} as held from (select :hold_key::text as hold_key) o join {table} h on {key_match}

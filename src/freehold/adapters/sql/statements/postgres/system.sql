@@ -1,0 +1,77 @@
+-- name: database_now
+-- Purpose: pin what a transaction depends on, and read the clock; one round trip.
+-- Caller: adapters.sql.postgres, first in every transaction; the slots are our own settings
+-- Index: none
+begin isolation level read committed;
+select clock_timestamp(), pg_postmaster_start_time(),
+       set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO, YMD', true),
+       set_config('IntervalStyle', 'postgres', true), set_config('extra_float_digits', '1', true),
+       set_config('bytea_output', 'hex', true), set_config('search_path', {search_path}, true),
+       set_config('synchronous_commit', 'on', true),
+       set_config('lock_timeout', '{lock_timeout_ms}', true),
+       set_config('statement_timeout', '{statement_timeout_ms}', true),
+       set_config('idle_in_transaction_session_timeout', '{idle_timeout_ms}', true),
+       set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
+
+-- name: lock_rule
+-- Purpose: keep others from changing a rule's state until the transaction ends.
+-- Caller: adapters.sql.rules
+-- Index: the primary key
+select 1 from {s}rule_state where rule = :rule for no key update
+
+-- name: lock_chain
+-- Purpose: let one writer at a time append to the action log's chain.
+-- Caller: adapters.sql.actions
+-- Index: none
+select pg_advisory_xact_lock(hashtextextended('{s}action', 0))
+
+-- name: columns
+-- Purpose: read a table's columns with the types that values are cast to.
+-- Caller: adapters.sql.catalogue
+-- Index: system catalogue
+select a.attname, case when a.atttypid = 'bpchar'::regtype then 'bpchar'
+                       else format_type(a.atttypid, -1) end,
+       not a.attnotnull, t.typcategory::text
+from pg_attribute a join pg_type t on t.oid = a.atttypid
+where a.attrelid = to_regclass(:quoted) and a.attnum > 0 and not a.attisdropped
+order by a.attnum
+
+-- name: alone
+-- Purpose: run one batch at a time of a rule whose companions have no order of their own.
+-- Caller: adapters.sql.rules
+-- Index: none
+select pg_try_advisory_xact_lock(hashtextextended('{s}' || :rule, 1))
+
+-- name: make_partition
+-- Purpose: make the records' partition of one month; the slots are our own names and instants.
+-- Caller: adapters.sql.housekeeping, the sweep
+-- Index: none
+create table if not exists {s}{partition} partition of {s}record
+for values from ('{start}') to ('{end}')
+
+-- name: has_ledger
+-- Purpose: see whether there is a ledger at all.
+-- Caller: adapters.sql.migrations
+-- Index: system catalogue
+select to_regclass('{s}migration') is not null
+
+-- name: lock_migrations
+-- Purpose: let one process migrate at a time.
+-- Caller: adapters.sql.migrations
+-- Index: none
+select pg_advisory_xact_lock(hashtextextended('{s}migration', 0))
+
+-- name: make_ledger
+-- Purpose: make the schema that holds our tables.
+-- Caller: adapters.sql.migrations
+-- Index: none
+create schema if not exists freehold
+
+-- name: make_migrations
+-- Purpose: make the table of applied migrations.
+-- Caller: adapters.sql.migrations
+-- Index: none
+create table if not exists {s}migration (
+    version integer primary key, name text not null, checksum text not null,
+    applied_at timestamptz not null)

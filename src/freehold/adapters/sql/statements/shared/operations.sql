@@ -1,0 +1,38 @@
+-- name: fail
+-- Purpose: note a failed attempt, fenced by state, attempt and lease token.
+-- Caller: adapters.sql.operations
+-- Index: the primary key
+update {s}operation
+set state = case when :retry_at is null then 'dead' else 'retrying' end,
+    reason = :reason, attempt = :attempt, available_at = coalesce(:retry_at, available_at),
+    failure_class = :failure_class, failure_code = :failure_code,
+    failure_message = :failure_message, leased_until = null, changed_at = :now
+where id = :id
+  and ((:lease_token is null and state in ('ready', 'retrying', 'deferred')
+        and attempt = :attempt - 1)
+       or (state = 'leased' and lease_token = :lease_token and attempt = :attempt))
+
+-- name: renew
+-- Purpose: prolong a lease, fenced by its token.
+-- Caller: adapters.sql.operations
+-- Index: operation_leased_until
+update {s}operation set leased_until = :until, changed_at = :now
+where state = 'leased' and leased_until >= :now and lease_token = :lease_token
+
+-- name: count_ready
+-- Purpose: count claimable operations of a rule, but never more than a limit.
+-- Caller: adapters.sql.operations, between scanned batches
+-- Index: operation_claim
+select count(*) from (
+    select 1 from {s}operation
+    where rule = :rule and state in ('ready', 'retrying', 'deferred') and available_at >= :floor
+      and available_at <= :now
+    order by available_at limit :limit) c
+
+-- name: newest
+-- Purpose: name the claimable operations that were written last.
+-- Caller: adapters.sql.operations, when a whole rule seems to fail
+-- Index: operation_claim, read backwards
+select id from {s}operation
+where rule = :rule and state in ('ready', 'retrying', 'deferred') and available_at <= :now
+order by available_at desc, id desc limit :limit

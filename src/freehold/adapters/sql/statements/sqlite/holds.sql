@@ -1,0 +1,148 @@
+-- name: find_due
+-- Purpose: read due rows behind the cursor, with a mark on those that are open already.
+-- Differs: not in text; kept here beside its neighbours, which do.
+-- Caller: adapters.sql.holds, once a scanned batch
+-- Index: the customer's (partial) index on the due column; operation_identity for the mark
+select {key_text} as hold_key, {due_text} as due, {identity} as identity, {guard} as guard,
+       {tenant} as tenant,
+       exists (select 1 from {s}operation o
+               where o.rule = :rule and o.hold_key = {key_text} and o.identity = {identity}) as is_open
+from {table} h
+where {held} and {due_range} and {after_cursor}
+order by {scan_order} limit :limit
+
+-- name: find_empty_due
+-- Purpose: read held rows whose due is NULL or not after 1970, in key order.
+-- Differs: not in text; kept here beside its neighbours, which do.
+-- Caller: adapters.sql.holds, the sweep and doctor
+-- Index: the customer's primary key; bounded by the limit
+select {key_text} as hold_key, {due_text} as due, {identity} as identity, {guard} as guard,
+       {tenant} as tenant,
+       exists (select 1 from {s}operation o
+               where o.rule = :rule and o.hold_key = {key_text} and o.identity = {identity}) as is_open
+from {table} h
+where {held} and {due_empty} and {after_key}
+order by {key_order} limit :limit
+
+-- name: next_due
+-- Purpose: find the first due value after now, to sleep until it.
+-- Differs: not in text; kept here beside its neighbours, which do.
+-- Caller: adapters.sql.holds, between ticks of a precise schedule
+-- Index: the customer's (partial) index on the due column
+select {due_text} from {table} h where {held} and {due} > {upto} order by {due} limit 1
+
+-- name: count_overdue
+-- Purpose: count due rows, but never more than a limit.
+-- Differs: not in text; kept here beside its neighbours, which do.
+-- Caller: adapters.sql.holds, before a rule's first scan and in plan
+-- Index: the customer's (partial) index on the due column
+select count(*) from (
+    select 1 from {table} h where {held} and {due_range} limit :limit) c
+
+-- name: lock_holds
+-- Purpose: read the rows of claimed operations and compare the whole fence.
+-- Differs: no row locks; the transaction is the only writer.
+-- Caller: adapters.sql.holds, once a batch
+-- Index: the customer's primary key
+select o.id, m.matches, o.identity, o.guard, o.after_expired, m.identity, m.guard, m.held,
+       m.confirmed, m.cancelled, m.looks_expired, o.due_at, o.hold_key
+from (
+    select o.id, {is_held} and {identity} = o.identity and {guard} = o.guard as matches,
+           {identity} as identity, {guard} as guard, {is_held} as held, {confirmed} as confirmed,
+           {cancelled} as cancelled, {looks_expired} as looks_expired
+    from {s}operation o cross join {table} h
+    where o.id in (select value from json_each(:ids)) and {key_match}) m
+join {s}operation o on o.id = m.id
+
+-- name: unlocked_holds
+-- Purpose: tell rows that are there from rows that are gone.
+-- Differs: the batch arrives as JSON.
+-- Caller: adapters.sql.holds, for the operations that lock_holds left out
+-- Index: the customer's primary key
+select o.id from {s}operation o
+where o.id in (select value from json_each(:ids)) and exists (select 1 from {table} h where {key_match})
+
+-- name: note_expired
+-- Purpose: write the records of a release, with the before-image, ahead of the change.
+-- Differs: PostgreSQL does it in the statement that changes the rows.
+-- Caller: adapters.sql.holds, once a batch
+-- Index: the customer's primary key, the primary key of operation
+insert into {s}record (
+    operation_id, rule, tenant, hold_key, digest, generation, due_at, outcome, attempt,
+    before_image, tick_id, tally_id, found_at, finished_at)
+select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.generation, o.due_at, 'expired',
+       o.attempt + (o.state <> 'leased'), {before_image}, o.tick_id,
+       json_extract(c.value, '$[1]'), o.found_at, :now
+from json_each(:pairs) c
+cross join {s}operation o on o.id = json_extract(c.value, '$[0]')
+cross join {table} h on {key_match}
+
+-- name: tell_expired
+-- Purpose: write the events of a release, with tokens and carried columns, ahead of the change.
+-- Differs: PostgreSQL does it in the statement that changes the rows.
+-- Caller: adapters.sql.holds, once a batch
+-- Index: the customer's primary key, the primary key of operation
+insert into {s}outbox (
+    type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry, state)
+select 'hold.expired.v1', o.id, o.rule, o.tenant, o.hold_key, o.digest, o.generation, o.due_at,
+       :now, {tokens}, {carry}, 'kept'
+from {s}operation o cross join {table} h on {key_match}
+where o.id in (select value from json_each(:ids))
+
+-- name: change_by_update
+-- Purpose: write the customer's columns; the whole fence is compared.
+-- Differs: stands alone, since SQLite has no DML in CTE.
+-- Caller: adapters.sql.holds, once a batch
+-- Index: the customer's primary key
+update {table} as h set {assignments}
+from (select * from {s}operation where id in (select value from json_each(:ids))) o
+where {key_match} and {held} and {due_upto} and {identity} = o.identity and {guard} = o.guard
+
+-- name: change_by_delete
+-- Purpose: delete the customer's rows; the whole fence is compared.
+-- Differs: stands alone, and SQLite has no DELETE ... USING.
+-- Caller: adapters.sql.holds, once a batch
+-- Index: the customer's primary key
+delete from {table} as h where h.rowid in (
+    select h.rowid from {s}operation o cross join {table} h on {key_match}
+    where o.id in (select value from json_each(:ids)) and {held} and {due_upto}
+      and {identity} = o.identity and {guard} = o.guard)
+
+-- name: still_held
+-- Purpose: find rows that a trigger put back after release changed them.
+-- Differs: the batch arrives as JSON.
+-- Caller: adapters.sql.holds, once a batch, before the commit
+-- Index: the customer's primary key
+select count(*) from (select value as hold_key from json_each(:keys)) o
+cross join {table} h on {key_match} where {held}
+
+-- name: still_due
+-- Purpose: name the operations whose hold is still held and due under the same identity.
+-- Differs: the batch arrives as JSON.
+-- Caller: adapters.sql.holds, the sweep of operations in review
+-- Index: the customer's primary key
+select o.id from {s}operation o cross join {table} h on {key_match}
+where o.id in (select value from json_each(:ids)) and {held} and {identity} = o.identity
+
+-- name: companion_values
+-- Purpose: read the columns that a companion is given, before the change.
+-- Differs: the batch arrives as JSON.
+-- Caller: adapters.sql.holds, once a batch of a rule with companions
+-- Index: the customer's primary key, the primary key of operation
+select o.id, o.rule, o.digest, o.tenant, {before_image}
+from {s}operation o cross join {table} h on {key_match}
+where o.id in (select value from json_each(:ids))
+
+-- name: read_hold
+-- Purpose: read one row's mapped columns without a lock.
+-- Differs: no cast.
+-- Caller: adapters.sql.holds, for why and preview
+-- Index: the customer's primary key
+select {before_image}, {is_held} as held from (select :hold_key as hold_key) o cross join {table} h on {key_match}
+
+-- name: sample_due
+-- Purpose: see how a textual due column separates date and time.
+-- Differs: PostgreSQL has types for it.
+-- Caller: adapters.sql.ledger, when a rule is compiled
+-- Index: none; stops at the first row
+select {due} from {table} h where {due} is not null limit 1

@@ -1,0 +1,194 @@
+"""One batch under one transaction: lock, decide, and write every ending where it belongs.
+
+The batch goes through a pipe of small steps; each claimed operation leaves it by exactly one of
+four doors: released, skipped, put off, to review. *Not here*: transactions and failures (`work`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from freehold.domain.expiry import (
+    Decision,
+    Defer,
+    DeferReason,
+    Release,
+    RowAbsence,
+    Skip,
+    SkipReason,
+    ToReview,
+    decide_absent,
+    decide_expiry,
+    decide_matching,
+)
+from freehold.domain.errors import ChangeLost
+from freehold.domain.operations import Claim
+from freehold.domain.retries import Failure, FailureClass
+from freehold.domain.rules import Again, Rule
+from freehold.domain.tallies import Tally
+from freehold.ports.holds import Chosen, Holds, LockedHold
+from freehold.ports.ledger import Put, Skipped, Transaction
+from freehold.ports.system import Boundary, Checkpoint
+
+BUSY_FIRST = timedelta(milliseconds=250)
+BUSY_MOST = timedelta(seconds=5)
+
+
+@dataclass(slots=True)
+class BatchResult:
+    """What became of a batch."""
+
+    released_count: int = 0
+    skipped: Counter[SkipReason] = field(default_factory=Counter)
+    deferred: Counter[DeferReason] = field(default_factory=Counter)
+    buried_count: int = 0
+
+    @property
+    def total(self) -> int:
+        """Return how many operations the batch held."""
+        return (
+            self.released_count
+            + self.buried_count
+            + self.skipped.total()
+            + self.deferred.total()
+        )
+
+    def add(self, other: BatchResult) -> None:
+        """Add the counts of another batch."""
+        self.released_count += other.released_count
+        self.buried_count += other.buried_count
+        self.skipped += other.skipped
+        self.deferred += other.deferred
+
+
+@dataclass(slots=True)
+class _Doors:
+    """The claims of a batch, by the door they leave through."""
+
+    released: list[Claim] = field(default_factory=list)
+    skipped: list[tuple[Claim, SkipReason]] = field(default_factory=list)
+    deferred: list[tuple[Claim, Defer]] = field(default_factory=list)
+    reviewed: list[tuple[Claim, str]] = field(default_factory=list)
+
+    def send(self, claim: Claim, decision: Decision) -> None:
+        match decision:
+            case Release():
+                self.released.append(claim)
+            case Skip(reason):
+                self.skipped.append((claim, reason))
+            case Defer():
+                self.deferred.append((claim, decision))
+            case ToReview(reason):
+                self.reviewed.append((claim, reason))
+
+
+def release_batch(
+    tx: Transaction, rule: Rule, claims: Sequence[Claim], checkpoint: Checkpoint
+) -> BatchResult:
+    """Take claimed operations as far as they go in this transaction.
+
+    Crash: nothing remains before the commit.
+
+    Raises:
+        RowRefused: some row was refused; the transaction is lost, a smaller batch may pass.
+    """
+    holds = tx.holds(rule)
+    by_id = {claim.id: claim for claim in claims}
+    locked = holds.lock(list(by_id))
+    checkpoint.reach(Boundary.HOLDS_LOCKED)
+    doors = _decide(rule, by_id, locked, tx.now)
+    tally_ids = _write_tallies(tx, rule, doors)
+    checkpoint.reach(Boundary.TALLIES_WRITTEN)
+    _release(holds, doors.released, tally_ids, checkpoint)
+    _finish_skipped(tx, doors, tally_ids)
+    _put_off(tx, doors)
+    _to_review(tx, doors)
+    checkpoint.reach(Boundary.SKIPS_WRITTEN)
+    return _result(doors)
+
+
+def _decide(
+    rule: Rule, by_id: dict[int, Claim], locked: Sequence[LockedHold], now: datetime
+) -> _Doors:
+    doors = _Doors()
+    for one in locked:
+        claim = by_id[one.operation_id]
+        doors.send(claim, _decision(rule, claim, one, now))
+    return doors
+
+
+def _decision(rule: Rule, claim: Claim, locked: LockedHold, now: datetime) -> Decision:
+    if locked.matches:
+        to_review = claim.after_expired and rule.again is Again.REVIEW
+        return decide_matching(claim.due_at, rule.due, now, to_review=to_review)
+    if isinstance(locked.row, RowAbsence):
+        return decide_absent(locked.row)
+    if locked.row is None or locked.command is None:
+        raise ChangeLost(f"nothing was read for operation {claim.operation_key}", "FREEHOLD")
+    return decide_expiry(locked.command, locked.row, rule.due, rule.again, now)
+
+
+def _write_tallies(tx: Transaction, rule: Rule, doors: _Doors) -> dict[str | None, int]:
+    """Write one tally for each tenant that something ended for; return the ids by tenant."""
+    tallies: dict[str | None, Tally] = {}
+    for claim in doors.released:
+        tally = tallies.setdefault(claim.tenant, Tally(rule.name, claim.tenant))
+        tally.count_expired((tx.now - claim.due_at).total_seconds())
+    for claim, reason in doors.skipped:
+        tallies.setdefault(claim.tenant, Tally(rule.name, claim.tenant)).skipped[reason] += 1
+    return dict(zip(tallies, tx.operations.add_tallies(list(tallies.values())), strict=True))
+
+
+def _release(
+    holds: Holds,
+    claims: Sequence[Claim],
+    tally_ids: dict[str | None, int],
+    checkpoint: Checkpoint,
+) -> None:
+    if not claims:
+        return
+    ids = [claim.id for claim in claims]
+    holds.run_companions(ids, before=True)
+    checkpoint.reach(Boundary.COMPANIONS_BEFORE)
+    holds.release([Chosen(claim.id, claim.hold_key, tally_ids[claim.tenant]) for claim in claims])
+    checkpoint.reach(Boundary.RELEASED)
+    holds.run_companions(ids, before=False)
+    checkpoint.reach(Boundary.COMPANIONS_AFTER)
+
+
+def _finish_skipped(tx: Transaction, doors: _Doors, tally_ids: dict[str | None, int]) -> None:
+    if doors.skipped:
+        tx.operations.finish_skipped(
+            [Skipped(c.id, tally_ids[c.tenant], reason.value) for c, reason in doors.skipped]
+        )
+
+
+def _put_off(tx: Transaction, doors: _Doors) -> None:
+    if doors.deferred:
+        tx.operations.put_off([_put(claim, defer, tx.now) for claim, defer in doors.deferred])
+
+
+def _put(claim: Claim, defer: Defer, now: datetime) -> Put:
+    """Come back at the instant that the decision names, else after a doubling pause."""
+    if defer.until is not None:
+        return Put(claim.id, defer.reason.value, defer.until, deferrals=0)
+    pause = min(BUSY_FIRST * 2 ** min(claim.deferrals, 10), BUSY_MOST)
+    return Put(claim.id, defer.reason.value, now + pause, claim.deferrals + 1)
+
+
+def _to_review(tx: Transaction, doors: _Doors) -> None:
+    for reason in dict.fromkeys(reason for _, reason in doors.reviewed):
+        claims = [claim for claim, why in doors.reviewed if why == reason]
+        tx.operations.bury(claims, reason, Failure(FailureClass.BROKEN, reason))
+
+
+def _result(doors: _Doors) -> BatchResult:
+    return BatchResult(
+        released_count=len(doors.released),
+        skipped=Counter(reason for _, reason in doors.skipped),
+        deferred=Counter(defer.reason for _, defer in doors.deferred),
+        buried_count=len(doors.reviewed),
+    )

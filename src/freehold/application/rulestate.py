@@ -1,0 +1,99 @@
+"""Whether a rule may work: first attach, pause with a probe, and care after a lost backend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from freehold.domain.rules import Rule
+from freehold.ports.ledger import Ledger, RuleCondition, RuleState, Transaction
+
+PROBE_FIRST = timedelta(seconds=5)
+PROBE_MOST = timedelta(minutes=5)
+CAREFUL_BATCH = 22  # rows; the square root of a full batch bounds the innocents twice over
+SERVER_CRASHES_MAX = 2
+
+
+def admit(tx: Transaction, rule: Rule) -> RuleState:
+    """Return the rule's state; a rule never met is attached, or waits when too much is overdue.
+
+    Again: an admitted rule stays as it is.
+    """
+    known = tx.rules.read(rule.name)
+    if known is not None:
+        return known
+    overdue = tx.holds(rule).count_overdue(rule.attach_limit + 1)
+    state = RuleState(rule.name, rule.fingerprint, RuleCondition.ACTIVE)
+    if overdue > rule.attach_limit:
+        reason = (
+            f"first attach found more than {rule.attach_limit} overdue holds; look at "
+            f"`freehold plan {rule.name}`, then run `freehold attach {rule.name} --confirm COUNT`"
+        )
+        state = replace(state, condition=RuleCondition.WAITING, reason=reason)
+    tx.rules.write(state)
+    return state
+
+
+def pause(tx: Transaction, rule: Rule, reason: str) -> RuleState:
+    """Pause a rule that fails as a whole; no attempt is spent, and a probe comes by itself."""
+    state = tx.rules.lock(rule.name) or RuleState(
+        rule.name, rule.fingerprint, RuleCondition.ACTIVE
+    )
+    paused = replace(
+        state,
+        condition=RuleCondition.PAUSED,
+        reason=reason,
+        probe_at=tx.now + min(PROBE_FIRST * 2 ** min(state.probe_count, 10), PROBE_MOST),
+        probe_count=state.probe_count + 1,
+    )
+    tx.rules.write(paused)
+    return paused
+
+
+def resume(tx: Transaction, rule: Rule) -> None:
+    """Let a paused rule work again."""
+    state = tx.rules.lock(rule.name)
+    if state is not None:
+        tx.rules.write(
+            replace(
+                state,
+                condition=RuleCondition.ACTIVE,
+                reason=None,
+                probe_at=None,
+                probe_count=0,
+            )
+        )
+
+
+def may_work(state: RuleState, now: datetime) -> bool:
+    """Tell whether work is allowed: the rule is active, or its probe is due."""
+    if state.condition is RuleCondition.PAUSED:
+        return state.probe_at is not None and state.probe_at <= now
+    return state.condition is RuleCondition.ACTIVE
+
+
+def be_careful(ledger: Ledger, rule: Rule, server_before: datetime | None) -> RuleState:
+    """After a backend was lost with a batch in hand: smaller batches, under a lease.
+
+    The second time that the whole server restarted over this rule, the rule is paused.
+    """
+    with ledger.transaction() as tx:
+        state = tx.rules.lock(rule.name) or RuleState(
+            rule.name, rule.fingerprint, RuleCondition.ACTIVE
+        )
+        restarted = server_before is not None and ledger.server_started_at != server_before
+        crashes = state.crash_count + (1 if restarted else 0)
+        careful = replace(state, batch_limit=CAREFUL_BATCH, leased=True, crash_count=crashes)
+        tx.rules.write(careful)
+        if crashes >= SERVER_CRASHES_MAX:
+            reason = f"the database server restarted {crashes} times with this rule in hand"
+            return pause(tx, rule, reason)
+        return careful
+
+
+def trust_again(ledger: Ledger, rule: Rule) -> None:
+    """Lift the care after clean batches."""
+    with ledger.transaction() as tx:
+        state = tx.rules.lock(rule.name)
+        if state is not None:
+            tx.rules.write(replace(state, batch_limit=None, leased=False, crash_count=0))

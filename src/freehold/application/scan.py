@@ -1,0 +1,216 @@
+"""The scan: finds due holds in the customer's table and writes operations for them.
+
+*Invariants*: what is open already is never written twice; one unreadable row stops nothing; a
+scan stays at most `LEAD_BATCHES` batches ahead of the workers. *Not here*: when to scan
+(`schedule`), what happens to an operation (`work`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from freehold.application.rulestate import admit
+from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
+from freehold.domain.names import digest
+from freehold.domain.operations import GENERATIONS_MAX, NewOperation
+from freehold.domain.rules import Rule
+from freehold.ports.holds import FoundHold, ScanCursor
+from freehold.ports.ledger import Ledger, RuleCondition, Transaction
+from freehold.ports.system import Boundary, Checkpoint
+
+LEAD_BATCHES = 20
+OVERLAP = timedelta(seconds=10)  # a host's transaction may commit this long after it wrote due
+MALFORMED_DUE = "malformed due"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the next pass of a rule's scan begins.
+
+    Attributes:
+        since: what was due at that instant has been seen; None is the beginning.
+        after: the row after which an unfinished pass goes on.
+    """
+
+    since: datetime | None = None
+    after: ScanCursor | None = None
+    began_at: datetime | None = None
+
+
+@dataclass(slots=True)
+class ScanResult:
+    """Counts of one scan.
+
+    Attributes:
+        found_count: due rows seen, open ones included.
+        new_count: operations written.
+        unreadable_count: rows whose due could not be read.
+        finished: the end was reached; otherwise the workers have enough to do.
+    """
+
+    found_count: int = 0
+    new_count: int = 0
+    unreadable_count: int = 0
+    finished: bool = False
+    admitted: bool = True
+
+
+class Scanner:
+    """Scans rules, a page a transaction, on one ledger connection."""
+
+    def __init__(self, ledger: Ledger, checkpoint: Checkpoint) -> None:
+        self._ledger = ledger
+        self._checkpoint = checkpoint
+        self._places: dict[str, Place] = {}
+
+    def from_beginning(self, rule: Rule) -> None:
+        """Let the next pass of a rule read from the beginning, as the sweep does."""
+        self._places.pop(rule.name, None)
+
+    def something_due(self, rule: Rule) -> bool:
+        """Tell whether a scan would find a row; costs one row."""
+        place = self._places.get(rule.name, Place())
+        with self._ledger.transaction() as tx:
+            since = _before(place.since)
+            return bool(tx.holds(rule).find_due(place.after, 1, since))
+
+    def scan(self, rule: Rule, tick_id: int | None = None) -> ScanResult:
+        """Write operations for the due holds of a rule, page by page.
+
+        Again: adds nothing for holds whose operation is open.
+        Crash: pages committed stay; the rest is still due and found by the next scan.
+        """
+        result = ScanResult()
+        while not result.finished:
+            with self._ledger.transaction() as tx:
+                if admit(tx, rule).condition is RuleCondition.WAITING:
+                    result.admitted = False
+                    return result
+                if self._far_ahead(tx, rule):
+                    return result
+                self._page(tx, rule, tick_id, result)
+            self._checkpoint.reach(Boundary.OPERATIONS_COMMITTED)
+        return result
+
+    def _far_ahead(self, tx: Transaction, rule: Rule) -> bool:
+        most = LEAD_BATCHES * rule.batch_size
+        return tx.operations.count_ready(rule.name, most) >= most
+
+    def _page(
+        self, tx: Transaction, rule: Rule, tick_id: int | None, result: ScanResult
+    ) -> None:
+        place = self._places.get(rule.name, Place())
+        began_at = place.began_at or tx.now
+        limit = rule.batch_size
+        rows = tx.holds(rule).find_due(place.after, limit, _before(place.since))
+        self._checkpoint.reach(Boundary.DUE_READ)
+        new = self._operations(tx, rule, rows, result)
+        result.new_count += tx.operations.enqueue(new, tick_id)
+        self._checkpoint.reach(Boundary.OPERATIONS_WRITTEN)
+        result.finished = len(rows) < limit
+        if result.finished:
+            self._places[rule.name] = Place(since=began_at)
+        else:
+            after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
+            self._places[rule.name] = replace(place, after=after, began_at=began_at)
+
+    def _operations(
+        self, tx: Transaction, rule: Rule, rows: Sequence[FoundHold], result: ScanResult
+    ) -> list[NewOperation]:
+        found = list(_due_rows(rule, rows, tx.now))
+        result.found_count += sum(isinstance(due, datetime) for _, due in found)
+        result.unreadable_count += sum(isinstance(due, DueProblem) for _, due in found)
+        new = [
+            operation
+            for row, due in found
+            if not row.is_open and (operation := new_operation(rule, row, due, tx.now))
+        ]
+        return with_generations(tx, rule, new)
+
+    def scan_empty(self, rule: Rule, after: ScanCursor | None, limit: int) -> ScanCursor | None:
+        """Apply the rule's policy to rows whose due is NULL or zero, one page.
+
+        Returns:
+            Where the next page begins; None at the end.
+        """
+        if rule.due.on_empty is EmptyDue.NEVER:
+            return None
+        with self._ledger.transaction() as tx:
+            rows = tx.holds(rule).find_empty_due(after, limit)
+            new = [
+                operation
+                for row in rows
+                if not row.is_open
+                and (operation := new_operation(rule, row, read_due(rule.due, row.due), tx.now))
+            ]
+            tx.operations.enqueue(with_generations(tx, rule, new), None)
+        return ScanCursor(rows[-1].due or "", rows[-1].hold_key) if len(rows) == limit else None
+
+
+def _before(since: datetime | None) -> datetime | None:
+    return None if since is None else since - OVERLAP
+
+
+def _due_rows(
+    rule: Rule, rows: Iterable[FoundHold], now: datetime
+) -> Iterable[tuple[FoundHold, datetime | DueProblem]]:
+    """Read the due of each row; leave out readable ones that are not due (text scans have them)."""
+    for row in rows:
+        due = read_due(rule.due, row.due)
+        if isinstance(due, DueProblem) or is_due(rule.due, due, now):
+            yield row, due
+
+
+def new_operation(
+    rule: Rule, row: FoundHold, due: datetime | DueProblem, now: datetime
+) -> NewOperation | None:
+    """Make the operation of a found row; None where the policy says that it is never due."""
+    dead_reason = None
+    due_at: datetime | None = None
+    if isinstance(due, datetime):
+        due_at = due
+    elif rule.due.on_empty is EmptyDue.NOW:
+        due_at = now - rule.due.grace
+    elif rule.due.on_empty is EmptyDue.REVIEW:
+        dead_reason = f"{MALFORMED_DUE}: {due.value}"
+    else:
+        return None
+    return NewOperation(
+        rule=rule.name,
+        tenant=row.tenant,
+        hold_key=row.hold_key,
+        digest=digest(rule.name, row.hold_key, row.identity),
+        identity=row.identity,
+        guard=row.guard,
+        due_at=due_at,
+        dead_reason=dead_reason,
+    )
+
+
+def with_generations(
+    tx: Transaction, rule: Rule, new: Sequence[NewOperation]
+) -> list[NewOperation]:
+    """Count the earlier generations of identities that ended before and are due again."""
+    if not new:
+        return []
+    dues = [one.due_at for one in new if one.due_at is not None]
+    since = min(dues, default=tx.now) - timedelta(days=1)
+    past = tx.operations.past(rule.name, [(one.hold_key, one.digest) for one in new], since)
+    known = {(record.hold_key, record.digest): record for record in past}
+    counted = []
+    for one in new:
+        record = known.get((one.hold_key, one.digest))
+        counted.append(one if record is None else _following(one, record.generation, record.expired))
+    return counted
+
+
+def _following(one: NewOperation, generation: int, expired: bool) -> NewOperation:
+    """Make the next generation; too many go to a person."""
+    dead_reason = one.dead_reason
+    if generation >= GENERATIONS_MAX:
+        dead_reason = f"came due again {generation} times"
+    return replace(
+        one, generation=generation + 1, after_expired=expired, dead_reason=dead_reason
+    )

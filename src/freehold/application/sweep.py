@@ -1,0 +1,95 @@
+"""The sweep: takes back ended leases, closes what needs nothing any more, reads from the start.
+
+*Invariants*: every write repeats the state that it was decided on; a sweep is bounded in rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from freehold.application.scan import Scanner
+from freehold.domain.operations import Claim
+from freehold.domain.retries import Failure, FailureClass
+from freehold.domain.rules import Rule
+from freehold.ports.holds import ScanCursor
+from freehold.ports.ledger import Ledger, Transaction
+from freehold.ports.system import Boundary, Checkpoint
+
+PAGE = 1_000  # rows of one step
+SILENT_AFTER = timedelta(seconds=60)
+LEASE_ENDED = "its worker was killed or stopped while it had the operation in hand"
+NOT_DUE_ANY_MORE = "no longer held"
+
+
+@dataclass(slots=True)
+class SweepResult:
+    """Counts of one sweep."""
+
+    returned_count: int = 0
+    buried_count: int = 0
+    closed_count: int = 0
+    forgotten_count: int = 0
+
+
+@dataclass(slots=True)
+class _Cursors:
+    """Where the next sweep goes on in one rule."""
+
+    review_after_id: int = 0
+    empty_due: ScanCursor | None = None
+
+
+@dataclass(slots=True)
+class Sweeper:
+    """Sweeps, step by bounded step, on one ledger connection."""
+
+    ledger: Ledger
+    checkpoint: Checkpoint
+    scanner: Scanner
+    _cursors: dict[str, _Cursors] = field(default_factory=dict)
+
+    def sweep(self, rules: Sequence[Rule]) -> SweepResult:
+        """Do one round over all rules.
+
+        Again: does only what is left.
+        """
+        result = SweepResult()
+        self.ledger.keep_house()
+        self._take_back(rules, result)
+        for rule in rules:
+            self._close_settled(rule, result)
+            self._look_at_empty(rule)
+        with self.ledger.transaction() as tx:
+            silent = tx.workers.forget_silent(tx.now - SILENT_AFTER)
+            result.forgotten_count = len(silent)
+        self.checkpoint.reach(Boundary.SWEPT)
+        return result
+
+    def _take_back(self, rules: Sequence[Rule], result: SweepResult) -> None:
+        """Return ended leases; bury operations whose attempts a killed worker used up."""
+        most = {rule.name: rule.retry.attempts_max for rule in rules}
+        with self.ledger.transaction() as tx:
+            lapsed = tx.operations.return_lapsed(PAGE)
+            used_up = [claim for claim in lapsed if claim.attempt >= most.get(claim.rule, 6)]
+            self._bury(tx, used_up)
+        result.returned_count = len(lapsed) - len(used_up)
+        result.buried_count = len(used_up)
+
+    def _bury(self, tx: Transaction, claims: Sequence[Claim]) -> None:
+        failure = Failure(FailureClass.TRANSIENT, LEASE_ENDED)
+        tx.operations.bury(claims, f"attempts used up: {LEASE_ENDED}", failure)
+
+    def _close_settled(self, rule: Rule, result: SweepResult) -> None:
+        """Close operations in review whose hold is no longer held and due."""
+        cursors = self._cursors.setdefault(rule.name, _Cursors())
+        with self.ledger.transaction() as tx:
+            ids = tx.reviews.find_open(rule.name, cursors.review_after_id, PAGE)
+            settled = set(ids) - tx.holds(rule).still_due(ids) if ids else set()
+            result.closed_count += tx.reviews.close(sorted(settled), NOT_DUE_ANY_MORE)
+        cursors.review_after_id = ids[-1] if len(ids) == PAGE else 0
+
+    def _look_at_empty(self, rule: Rule) -> None:
+        cursors = self._cursors.setdefault(rule.name, _Cursors())
+        cursors.empty_due = self.scanner.scan_empty(rule, cursors.empty_due, PAGE)

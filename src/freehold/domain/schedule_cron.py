@@ -1,0 +1,150 @@
+"""Five-field cron by the rules of Debian's cron: what a line means, and when it fires.
+
+cronsim knows the calendar. It is asked about local times only; which instants these are is decided
+here, because cronsim differs from Debian at some jumps of the clock.
+
+As in Debian's cron: days match if both day fields do where one begins with `*`, and if either does
+otherwise. A line is wild if its minute or hour begins with `*`, else fixed. A fixed line fires at
+the end of the gap for each time that the clock skipped (up to 3 h; a longer jump loses it), and
+only the first time where the clock repeats itself. A wild line fires whenever the clock on the
+wall matches.
+
+Other than Debian's cron: two skipped times of one line are one firing and not two, since a firing
+is its instant; a clock set back by more than 3 h repeats no fixed line either; `5-5/15` means 5
+(cronsim reads it as 5-59/15); inverted ranges, dates that never come and trailing junk are refused
+instead of never firing or being skipped in silence.
+
+*Not here*: macros and the other schedules (`freehold.domain.schedule`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cronsim import CronSim, CronSimError
+
+from freehold.domain.due_walls import REACH, change_between, offset_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from zoneinfo import ZoneInfo
+
+_SECOND = timedelta(seconds=1)
+_LONGEST_CAUGHT_UP = timedelta(hours=3)  # Debian's cron.c: a longer jump is taken for a new clock
+_TERM = re.compile(
+    r"(?:(?P<all>\*)|(?P<low>\w+)(?:-(?P<high>\w+))?)(?:/(?P<step>[0-9]+))?", re.ASCII
+)
+_NUMBER = re.compile(r"[0-9]{1,2}")
+_RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/[0-9]+")
+
+
+class ScheduleError(ValueError):
+    """A schedule or duration cannot be read; the message is one sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    first: int
+    last: int
+    names: tuple[str, ...] = ()  # three letters each, the first one meaning `first`
+
+
+_FIELDS = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day-of-month", 1, 31),
+    _Field("month", 1, 12, tuple("jan feb mar apr may jun jul aug sep oct nov dec".split())),
+    _Field("day-of-week", 0, 7, tuple("sun mon tue wed thu fri sat".split())),
+)
+
+
+def check_line(line: str) -> None:
+    """Refuse what is not five fields that match some day.
+
+    Raises:
+        ScheduleError: The line is wrong; the message names the field.
+    """
+    fields = line.split()
+    if len(fields) != len(_FIELDS):
+        raise ScheduleError(f"a cron line has five fields, not {len(fields)}: {line!r}")
+    for field, text in zip(_FIELDS, fields, strict=True):
+        for term in text.split(","):
+            _check_term(field, term)
+    try:
+        _simulate(line, datetime.min)
+    except CronSimError:
+        raise ScheduleError(f"{line!r} names a day that no calendar has") from None
+
+
+def next_firing(line: str, zone: ZoneInfo, instant: datetime) -> datetime | None:
+    """Return the first firing strictly after `instant`, or None if there is none in 50 years."""
+    return (_next_wild if _is_wild(line) else _next_fixed)(line, zone, instant)
+
+
+def _check_term(field: _Field, term: str) -> None:
+    found = _TERM.fullmatch(term)
+    if found is None:
+        raise ScheduleError(f"{field.name} {term!r} is neither *, a number, a range nor a step")
+    if found["step"] and not (found["all"] or found["high"]):
+        raise ScheduleError(f"{field.name} {term!r} has a step without a range: write a-b/n or */n")
+    if found["step"] and not int(found["step"]):
+        raise ScheduleError(f"{field.name} {term!r} has a step of zero")
+    ends = [_number(field, found[end]) for end in ("low", "high") if found[end]]
+    if ends != sorted(ends):
+        raise ScheduleError(f"{field.name} {term!r} ends before it begins: write two ranges")
+
+
+def _number(field: _Field, text: str) -> int:
+    if text.lower() in field.names:
+        return field.first + field.names.index(text.lower())
+    if _NUMBER.fullmatch(text) and field.first <= int(text) <= field.last:
+        return int(text)
+    names = f" or {field.names[0]} to {field.names[-1]}" if field.names else ""
+    raise ScheduleError(f"{field.name} {text!r} is not {field.first} to {field.last}{names}")
+
+
+def _is_wild(line: str) -> bool:
+    return any(field.startswith("*") for field in line.split()[:2])
+
+
+def _next_fixed(line: str, zone: ZoneInfo, instant: datetime) -> datetime | None:
+    local = instant.astimezone(zone).replace(tzinfo=None, fold=0)
+    firings = (_fixed_firing(wall, zone) for wall in _simulate(line, local))
+    return next((firing for firing in firings if firing and firing > instant), None)
+
+
+def _fixed_firing(wall: datetime, zone: ZoneInfo) -> datetime | None:
+    """Return the first instant of a local time; if it is skipped, the gap's end or, if long, None."""
+    first, second = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if first <= second:
+        return first
+    if first - second > _LONGEST_CAUGHT_UP:
+        return None
+    return change_between(second, first, zone)
+
+
+def _next_wild(line: str, zone: ZoneInfo, instant: datetime) -> datetime | None:
+    """Follow the clock on the wall from one change of its offset to the next."""
+    after = instant.astimezone(UTC).replace(microsecond=0)
+    while True:
+        start, end = after + _SECOND, after + REACH
+        offset = offset_at(start, zone)
+        wall = next(_simulate(line, after.replace(tzinfo=None) + offset), None)
+        if wall is None:
+            return None
+        firing = wall.replace(tzinfo=UTC) - offset
+        is_changing = offset_at(end, zone) != offset
+        last = change_between(start, end, zone) - _SECOND if is_changing else end
+        if firing <= last:
+            return firing
+        # No other offset brings this local time nearer than the farthest two lie apart (26 h).
+        after = last if is_changing else max(last, firing - 2 * REACH)
+
+
+def _simulate(line: str, wall: datetime) -> Iterator[datetime]:
+    """Yield the naive local times after `wall` at which the line matches, for 50 years."""
+    return CronSim(_RANGE_OF_ONE.sub(r"\1", line), wall)
