@@ -13,8 +13,10 @@ from datetime import datetime, timedelta
 
 from freehold.application.rulestate import admit
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
+from freehold.domain.errors import DatabaseError, RowRefused, StatementTimedOut
 from freehold.domain.names import digest
 from freehold.domain.operations import GENERATIONS_MAX, NewOperation
+from freehold.domain.retries import MESSAGE_LENGTH
 from freehold.domain.rules import Rule
 from freehold.ports.holds import FoundHold, ScanCursor
 from freehold.ports.ledger import Ledger, RuleCondition, Transaction
@@ -48,6 +50,7 @@ class ScanResult:
         new_count: operations written.
         unreadable_count: rows whose due could not be read.
         finished: the end was reached; otherwise the workers have enough to do.
+        admitted: the rule may scan: attached, not paused.
     """
 
     found_count: int = 0
@@ -55,6 +58,13 @@ class ScanResult:
     unreadable_count: int = 0
     finished: bool = False
     admitted: bool = True
+
+    def add(self, page: ScanResult) -> None:
+        """Add the counts of one page."""
+        self.found_count += page.found_count
+        self.new_count += page.new_count
+        self.unreadable_count += page.unreadable_count
+        self.finished = page.finished
 
 
 class Scanner:
@@ -83,38 +93,60 @@ class Scanner:
         Crash: pages committed stay; the rest is still due and found by the next scan.
         """
         result = ScanResult()
-        while not result.finished:
-            with self._ledger.transaction() as tx:
-                if admit(tx, rule).condition is RuleCondition.WAITING:
-                    result.admitted = False
-                    return result
-                if self._far_ahead(tx, rule):
-                    return result
-                self._page(tx, rule, tick_id, result)
-            self._checkpoint.reach(Boundary.OPERATIONS_COMMITTED)
+        limit = rule.batch_size
+        while not result.finished and result.admitted:
+            try:
+                if not self._step(rule, tick_id, limit, result):
+                    break
+                limit = min(rule.batch_size, limit * 2)
+            except (RowRefused, StatementTimedOut) as error:
+                limit = self._halve(rule, limit, error)
         return result
+
+    def _step(self, rule: Rule, tick_id: int | None, limit: int, result: ScanResult) -> bool:
+        """Scan one page in a transaction of its own; False when there is enough work ahead."""
+        with self._ledger.transaction() as tx:
+            state = admit(tx, rule)
+            result.admitted = state.condition is RuleCondition.ACTIVE and not state.scan_paused
+            if not result.admitted or self._far_ahead(tx, rule):
+                return False
+            page, place = self._page(tx, rule, tick_id, limit)
+        self._places[rule.name] = place
+        result.add(page)
+        self._checkpoint.reach(Boundary.OPERATIONS_COMMITTED)
+        return True
+
+    def _halve(self, rule: Rule, limit: int, error: DatabaseError) -> int:
+        """Read fewer rows after a refusal; a row refused alone is noted as malformed and passed."""
+        if limit > 1:
+            return limit // 2
+        with self._ledger.transaction() as tx:
+            place = self._places.get(rule.name, Place())
+            row = tx.holds(rule).find_due(place.after, 1, _before(place.since))[0]
+            tx.operations.enqueue([malformed(rule, row, str(error))], None)
+        after = ScanCursor(row.due or "", row.hold_key)
+        self._places[rule.name] = replace(place, after=after, began_at=place.began_at or tx.now)
+        return 1
 
     def _far_ahead(self, tx: Transaction, rule: Rule) -> bool:
         most = LEAD_BATCHES * rule.batch_size
         return tx.operations.count_ready(rule.name, most) >= most
 
     def _page(
-        self, tx: Transaction, rule: Rule, tick_id: int | None, result: ScanResult
-    ) -> None:
+        self, tx: Transaction, rule: Rule, tick_id: int | None, limit: int
+    ) -> tuple[ScanResult, Place]:
         place = self._places.get(rule.name, Place())
-        began_at = place.began_at or tx.now
-        limit = rule.batch_size
+        page = ScanResult()
         rows = tx.holds(rule).find_due(place.after, limit, _before(place.since))
         self._checkpoint.reach(Boundary.DUE_READ)
-        new = self._operations(tx, rule, rows, result)
-        result.new_count += tx.operations.enqueue(new, tick_id)
+        page.new_count = tx.operations.enqueue(self._operations(tx, rule, rows, page), tick_id)
         self._checkpoint.reach(Boundary.OPERATIONS_WRITTEN)
-        result.finished = len(rows) < limit
-        if result.finished:
-            self._places[rule.name] = Place(since=began_at)
-        else:
-            after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
-            self._places[rule.name] = replace(place, after=after, began_at=began_at)
+        page.finished = len(rows) < limit
+        began_at = place.began_at or tx.now
+        if page.finished:
+            return page, Place(since=began_at)
+        after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
+        return page, replace(place, after=after, began_at=began_at)
 
     def _operations(
         self, tx: Transaction, rule: Rule, rows: Sequence[FoundHold], result: ScanResult
@@ -186,6 +218,21 @@ def new_operation(
         guard=row.guard,
         due_at=due_at,
         dead_reason=dead_reason,
+    )
+
+
+def malformed(rule: Rule, row: FoundHold, why: str) -> NewOperation:
+    """Make the operation of a row that cannot even be written down: named by a digest, in review."""
+    identity = digest(rule.name, row.hold_key, row.identity)
+    return NewOperation(
+        rule=rule.name,
+        tenant=None,
+        hold_key=f"digest {identity}",
+        digest=identity,
+        identity="[]",
+        guard="[]",
+        due_at=None,
+        dead_reason=f"malformed: {why}"[:MESSAGE_LENGTH],
     )
 
 

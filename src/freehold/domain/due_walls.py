@@ -72,6 +72,28 @@ def later_instant(wall: datetime, zone: ZoneInfo) -> datetime:
     return shifted(wall.replace(tzinfo=UTC, fold=0), -min(map(_offset, readings)))
 
 
+def offset_at(instant: datetime, zone: ZoneInfo) -> timedelta:
+    """Return how far the clock there is ahead of UTC."""
+    return _offset(instant.astimezone(zone))
+
+
+def change_between(early: datetime, late: datetime, zone: ZoneInfo) -> datetime:
+    """Return the first instant with the offset of `late`, which `early` has not.
+
+    Args:
+        early: Aware.
+        late: At most `REACH` later, with another offset.
+        zone: Where the clock hangs.
+    """
+    final = offset_at(late, zone)
+    seconds = range((early - EPOCH) // _SECOND, (late - EPOCH) // _SECOND + 1)
+
+    def is_changed(second: int) -> bool:
+        return offset_at(EPOCH + second * _SECOND, zone) == final
+
+    return EPOCH + seconds[bisect_left(seconds, True, key=is_changed)] * _SECOND
+
+
 @dataclass(frozen=True, slots=True)
 class WallsDue:
     """The naive local times `v` due at an instant: v <= upto and not gap_from < v < gap_to."""
@@ -92,20 +114,20 @@ def walls_due(instant: datetime, zone: ZoneInfo) -> WallsDue:
         instant: Aware, 1970 or later, to the microsecond.
         zone: Where the clock hangs.
     """
-    local = instant.astimezone(zone)
-    upto = _end_of_first_pass(instant, local) or local.replace(tzinfo=None, fold=0)
+    shown = instant.astimezone(zone).replace(tzinfo=None, fold=0)
+    upto = _end_of_first_pass(instant, zone) or shown
     gap_from, gap_to = _gap_in_force(instant, zone) or (upto, upto)
     return WallsDue(upto, gap_from, gap_to)
 
 
-def _end_of_first_pass(instant: datetime, local: datetime) -> datetime | None:
-    """Return the last local time before the repeated span that `local` is in for the first time."""
-    again = local.replace(fold=1)
-    back_by = _offset(local) - _offset(again)
-    if local.fold == 1 or not back_by:
+def _end_of_first_pass(instant: datetime, zone: ZoneInfo) -> datetime | None:
+    """Return the last local time before the repeated span that the clock is in for the first time."""
+    local = instant.astimezone(zone)
+    again = _offset(local.replace(fold=1))
+    back_by = _offset(local) - again
+    if not back_by:
         return None
-    change = change_between(instant, instant + back_by, _zone_of(local))
-    return _read_with(change, _offset(again)) - MICROSECOND
+    return _read_with(change_between(instant, instant + back_by, zone), again) - MICROSECOND
 
 
 def _gap_in_force(instant: datetime, zone: ZoneInfo) -> tuple[datetime, datetime] | None:
@@ -118,31 +140,11 @@ def _gap_in_force(instant: datetime, zone: ZoneInfo) -> tuple[datetime, datetime
     return (gap_from, gap_to) if gap_from < gap_to else None
 
 
-def change_between(early: datetime, late: datetime, zone: ZoneInfo) -> datetime:
-    """Return the first instant with the offset of `late`, which `early` has not."""
-    final = offset_at(late, zone)
-    seconds = range((early - EPOCH) // _SECOND, (late - EPOCH) // _SECOND + 1)
-
-    def is_changed(second: int) -> bool:
-        return offset_at(EPOCH + second * _SECOND, zone) == final
-
-    return EPOCH + seconds[bisect_left(seconds, True, key=is_changed)] * _SECOND
-
-
 def _read_with(instant: datetime, offset: timedelta) -> datetime:
     return instant.astimezone(UTC).replace(tzinfo=None) + offset
-
-
-def offset_at(instant: datetime, zone: ZoneInfo) -> timedelta:
-    return _offset(instant.astimezone(zone))
 
 
 def _offset(local: datetime) -> timedelta:
     offset = local.utcoffset()
     assert offset is not None
     return offset
-
-
-def _zone_of(local: datetime) -> ZoneInfo:
-    assert isinstance(local.tzinfo, ZoneInfo)
-    return local.tzinfo

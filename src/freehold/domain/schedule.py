@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from cronsim import CronSim
 
@@ -126,17 +126,10 @@ def parse_duration(text: str) -> timedelta:
 
 
 def next_after(schedule: Every | Cron, instant: datetime) -> datetime:
-    """Return the first logical time strictly after `instant`, in UTC.
-
-    Raises:
-        ScheduleError: A cron line has no firing within 50 years.
-    """
+    """Return the first logical time strictly after `instant`, in UTC."""
     if isinstance(schedule, Every):
-        return last_at_or_before(schedule, instant) + schedule.seconds * _SECOND
-    firing = next_firing(schedule.line, zone_info(schedule.zone), instant)
-    if firing is None:
-        raise ScheduleError(f"{schedule.line!r} does not fire within 50 years")
-    return firing
+        return _last_multiple(schedule, instant) + schedule.seconds * _SECOND
+    return next_firing(schedule.line, zone_info(schedule.zone), instant)
 
 
 def last_at_or_before(schedule: Every | Cron, instant: datetime) -> datetime | None:
@@ -145,10 +138,9 @@ def last_at_or_before(schedule: Every | Cron, instant: datetime) -> datetime | N
     Returns:
         None for a cron line that did not fire in the five years before.
     """
-    seconds = (instant - EPOCH) // _SECOND
     if isinstance(schedule, Every):
-        return EPOCH + (seconds - seconds % schedule.seconds) * _SECOND
-    return _last_firing(schedule, seconds)
+        return _last_multiple(schedule, instant)
+    return _last_firing(schedule, (instant - EPOCH) // _SECOND)
 
 
 def describe(schedule: Schedule) -> str:
@@ -189,14 +181,18 @@ def _check_zone(zone: str) -> None:
         raise ScheduleError(str(error)) from None
 
 
+def _last_multiple(every: Every, instant: datetime) -> datetime:
+    interval = every.seconds * _SECOND
+    return EPOCH + (instant - EPOCH) // interval * interval
+
+
 def _last_firing(cron: Cron, until: int) -> datetime | None:
     """Return the newest firing up to a second since 1970: the first after which none follows."""
     zone = zone_info(cron.zone)
     seconds = range(until - LOOK_BACK // _SECOND, until + 1)
 
     def is_last(second: int) -> bool:
-        firing = next_firing(cron.line, zone, EPOCH + second * _SECOND)
-        return firing is None or (firing - EPOCH) // _SECOND > until
+        return (next_firing(cron.line, zone, EPOCH + second * _SECOND) - EPOCH) // _SECOND > until
 
     found = bisect_left(seconds, True, key=is_last)
     return EPOCH + seconds[found] * _SECOND if found else None

@@ -5,14 +5,13 @@ here, because cronsim differs from Debian at some jumps of the clock.
 
 As in Debian's cron: days match if both day fields do where one begins with `*`, and if either does
 otherwise. A line is wild if its minute or hour begins with `*`, else fixed. A fixed line fires at
-the end of the gap for each time that the clock skipped (up to 3 h; a longer jump loses it), and
-only the first time where the clock repeats itself. A wild line fires whenever the clock on the
+the end of the gap for each time that the clock skipped (a jump of 3 h or more loses it), and only the first time where the clock repeats itself. A wild line fires whenever the clock on the
 wall matches.
 
 Other than Debian's cron: two skipped times of one line are one firing and not two, since a firing
-is its instant; a clock set back by more than 3 h repeats no fixed line either; `5-5/15` means 5
-(cronsim reads it as 5-59/15); inverted ranges, dates that never come and trailing junk are refused
-instead of never firing or being skipped in silence.
+is its instant; a clock set back by more than 3 h repeats no fixed line either; inverted ranges, dates that never
+come and trailing junk are refused, where Debian never fires or skips them in silence, and so is
+`5-5/15`, which cronsim takes for 5-59/15.
 
 *Not here*: macros and the other schedules (`freehold.domain.schedule`).
 """
@@ -26,19 +25,18 @@ from typing import TYPE_CHECKING
 
 from cronsim import CronSim, CronSimError
 
-from freehold.domain.due_walls import REACH, change_between, offset_at
+from freehold.domain.due_walls import EPOCH, REACH, change_between, offset_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from zoneinfo import ZoneInfo
 
 _SECOND = timedelta(seconds=1)
-_LONGEST_CAUGHT_UP = timedelta(hours=3)  # Debian's cron.c: a longer jump is taken for a new clock
+_NEW_CLOCK = timedelta(hours=3)  # Debian's cron.c: such a jump is somebody setting the clock
 _TERM = re.compile(
     r"(?:(?P<all>\*)|(?P<low>\w+)(?:-(?P<high>\w+))?)(?:/(?P<step>[0-9]+))?", re.ASCII
 )
 _NUMBER = re.compile(r"[0-9]{1,2}")
-_RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/[0-9]+")
 
 
 class ScheduleError(ValueError):
@@ -53,12 +51,14 @@ class _Field:
     names: tuple[str, ...] = ()  # three letters each, the first one meaning `first`
 
 
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _FIELDS = (
     _Field("minute", 0, 59),
     _Field("hour", 0, 23),
     _Field("day-of-month", 1, 31),
-    _Field("month", 1, 12, tuple("jan feb mar apr may jun jul aug sep oct nov dec".split())),
-    _Field("day-of-week", 0, 7, tuple("sun mon tue wed thu fri sat".split())),
+    _Field("month", 1, 12, _MONTHS),
+    _Field("day-of-week", 0, 7, _WEEKDAYS),
 )
 
 
@@ -75,13 +75,16 @@ def check_line(line: str) -> None:
         for term in text.split(","):
             _check_term(field, term)
     try:
-        _simulate(line, datetime.min)
+        _simulate(line, EPOCH.replace(tzinfo=None))
     except CronSimError:
         raise ScheduleError(f"{line!r} names a day that no calendar has") from None
 
 
-def next_firing(line: str, zone: ZoneInfo, instant: datetime) -> datetime | None:
-    """Return the first firing strictly after `instant`, or None if there is none in 50 years."""
+def next_firing(line: str, zone: ZoneInfo, instant: datetime) -> datetime:
+    """Return the first firing of a checked line strictly after `instant`.
+
+    There is always one: 29 February is a given day of the week at least every 40 years.
+    """
     return (_next_wild if _is_wild(line) else _next_fixed)(line, zone, instant)
 
 
@@ -93,7 +96,12 @@ def _check_term(field: _Field, term: str) -> None:
         raise ScheduleError(f"{field.name} {term!r} has a step without a range: write a-b/n or */n")
     if found["step"] and not int(found["step"]):
         raise ScheduleError(f"{field.name} {term!r} has a step of zero")
-    ends = [_number(field, found[end]) for end in ("low", "high") if found[end]]
+    _check_ends(field, term, [_number(field, found[end]) for end in ("low", "high") if found[end]])
+
+
+def _check_ends(field: _Field, term: str, ends: list[int]) -> None:
+    if "/" in term and len(set(ends)) == 1:
+        raise ScheduleError(f"{field.name} {term!r} has a step within one value")
     if ends != sorted(ends):
         raise ScheduleError(f"{field.name} {term!r} ends before it begins: write two ranges")
 
@@ -111,10 +119,10 @@ def _is_wild(line: str) -> bool:
     return any(field.startswith("*") for field in line.split()[:2])
 
 
-def _next_fixed(line: str, zone: ZoneInfo, instant: datetime) -> datetime | None:
+def _next_fixed(line: str, zone: ZoneInfo, instant: datetime) -> datetime:
     local = instant.astimezone(zone).replace(tzinfo=None, fold=0)
     firings = (_fixed_firing(wall, zone) for wall in _simulate(line, local))
-    return next((firing for firing in firings if firing and firing > instant), None)
+    return next(firing for firing in firings if firing and firing > instant)
 
 
 def _fixed_firing(wall: datetime, zone: ZoneInfo) -> datetime | None:
@@ -122,20 +130,17 @@ def _fixed_firing(wall: datetime, zone: ZoneInfo) -> datetime | None:
     first, second = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if first <= second:
         return first
-    if first - second > _LONGEST_CAUGHT_UP:
-        return None
-    return change_between(second, first, zone)
+    is_caught_up = first - second < _NEW_CLOCK  # skipped: PEP 495 swaps the readings
+    return change_between(second, first, zone) if is_caught_up else None
 
 
-def _next_wild(line: str, zone: ZoneInfo, instant: datetime) -> datetime | None:
+def _next_wild(line: str, zone: ZoneInfo, instant: datetime) -> datetime:
     """Follow the clock on the wall from one change of its offset to the next."""
     after = instant.astimezone(UTC).replace(microsecond=0)
     while True:
         start, end = after + _SECOND, after + REACH
         offset = offset_at(start, zone)
-        wall = next(_simulate(line, after.replace(tzinfo=None) + offset), None)
-        if wall is None:
-            return None
+        wall = next(_simulate(line, after.replace(tzinfo=None) + offset))
         firing = wall.replace(tzinfo=UTC) - offset
         is_changing = offset_at(end, zone) != offset
         last = change_between(start, end, zone) - _SECOND if is_changing else end
@@ -147,4 +152,4 @@ def _next_wild(line: str, zone: ZoneInfo, instant: datetime) -> datetime | None:
 
 def _simulate(line: str, wall: datetime) -> Iterator[datetime]:
     """Yield the naive local times after `wall` at which the line matches, for 50 years."""
-    return CronSim(_RANGE_OF_ONE.sub(r"\1", line), wall)
+    return CronSim(line, wall)

@@ -166,7 +166,8 @@ class RuleState:
         batch_limit: the largest batch while the rule is handled with care; None is no limit.
         leased: claims take a committed lease first, since a batch took a backend down.
         probe_at: when a paused rule is tried again by itself; None waits for a person.
-        server_lost_at: start of the server that was lost last with this rule in hand.
+        crash_count: how often the whole server restarted with this rule in hand.
+        scan_paused: who paused the rule's schedule and why; None lets it run.
     """
 
     rule: str
@@ -177,8 +178,8 @@ class RuleState:
     leased: bool = False
     probe_at: datetime | None = None
     probe_count: int = 0
-    server_started_at: datetime | None = None
     crash_count: int = 0
+    scan_paused: str | None = None
 
 
 class RuleStates(Protocol):

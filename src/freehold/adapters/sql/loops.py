@@ -27,7 +27,7 @@ class SqlRuleStates:
         rows = self._sql.rows("read_rule", rule=rule)
         if not rows:
             return None
-        name, fingerprint, condition, reason, batch, leased, probe_at, probes, server, crashes = rows[0]
+        name, fingerprint, condition, reason, batch, leased, probe_at, *rest = rows[0]
         return RuleState(
             rule=name,
             fingerprint=fingerprint,
@@ -36,9 +36,9 @@ class SqlRuleStates:
             batch_limit=batch,
             leased=bool(leased),
             probe_at=self._sql.session.instant(probe_at),
-            probe_count=probes,
-            server_started_at=self._sql.session.instant(server),
-            crash_count=crashes,
+            probe_count=rest[0],
+            crash_count=rest[1],
+            scan_paused=rest[2],
         )
 
     def write(self, state: RuleState) -> None:

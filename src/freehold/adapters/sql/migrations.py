@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from freehold.adapters.sql.session import Runner, Session
-from freehold.adapters.sql.statements import fill
-from freehold.domain.errors import DatabaseError, RefusedByState, RuleRefused
+from freehold.adapters.sql.statements import fill, load
+from freehold.domain.errors import DatabaseError, RefusedByState, RuleRefused, UsageError
+
+
+PREFIXES = {"sqlite": "freehold_", "postgres": "freehold."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +143,16 @@ def split(sql: str) -> list[str]:
     """Split a migration into statements; ours hold no semicolon inside one."""
     lines = "\n".join(line for line in sql.splitlines() if not line.startswith("--"))
     return [part.strip() for part in lines.split(";") if part.strip()]
+
+
+def script(dialect: str) -> str:
+    """Return the whole schema as SQL for a person to read, the same text at every call.
+
+    Raises:
+        UsageError: the dialect is not one of ours.
+    """
+    if dialect not in PREFIXES:
+        raise UsageError(f"There is no dialect {dialect!r}; choose one of {', '.join(PREFIXES)}.")
+    slots = {"s": PREFIXES[dialect]}
+    head = [fill(load(dialect)[name], slots) + ";" for name in ("make_ledger", "make_migrations")]
+    return "\n".join([*head, *(fill(one.sql, slots) for one in migrations(dialect))])

@@ -76,6 +76,11 @@ def encode(value: Any) -> Any:
     return value
 
 
+def _read_text(raw: bytes) -> str:
+    """Read text that may not be UTF-8: one bad value must not stop a scan."""
+    return raw.decode(errors="replace")
+
+
 class SqliteSession:
     """One connection to one file, opened at the first transaction."""
 
@@ -118,6 +123,7 @@ class SqliteSession:
             except sqlite3.Error:
                 connection.close()
                 raise
+            connection.text_factory = _read_text
             self._connection = connection
         return self._connection
 

@@ -122,8 +122,8 @@ create table {s}rule_state (
     leased boolean not null default false,
     probe_at timestamptz,
     probe_count integer not null default 0,
-    server_started_at timestamptz,
     crash_count integer not null default 0,
+    scan_paused text,
     changed_at timestamptz not null
 );
 

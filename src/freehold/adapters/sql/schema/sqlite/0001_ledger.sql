@@ -124,8 +124,8 @@ create table {s}rule_state (
     leased integer not null default 0,
     probe_at text,
     probe_count integer not null default 0,
-    server_started_at text,
     crash_count integer not null default 0,
+    scan_paused text,
     changed_at text not null
 ) strict;
 

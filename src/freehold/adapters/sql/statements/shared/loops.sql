@@ -3,7 +3,7 @@
 -- Caller: adapters.sql.rules
 -- Index: the primary key
 select rule, fingerprint, condition, reason, batch_limit, leased, probe_at, probe_count,
-       server_started_at, crash_count
+       crash_count, scan_paused
 from {s}rule_state where rule = :rule
 
 -- name: write_rule
@@ -12,13 +12,13 @@ from {s}rule_state where rule = :rule
 -- Index: the primary key
 insert into {s}rule_state (
     rule, fingerprint, condition, reason, batch_limit, leased, probe_at, probe_count,
-    server_started_at, crash_count, changed_at)
+    crash_count, scan_paused, changed_at)
 values (:rule, :fingerprint, :condition, :reason, :batch_limit, :leased, :probe_at, :probe_count,
-        :server_started_at, :crash_count, :now)
+        :crash_count, :scan_paused, :now)
 on conflict (rule) do update set
     fingerprint = excluded.fingerprint, condition = excluded.condition, reason = excluded.reason,
     batch_limit = excluded.batch_limit, leased = excluded.leased, probe_at = excluded.probe_at,
-    probe_count = excluded.probe_count, server_started_at = excluded.server_started_at,
+    probe_count = excluded.probe_count, 
     crash_count = excluded.crash_count, changed_at = excluded.changed_at
 
 -- name: start_tick

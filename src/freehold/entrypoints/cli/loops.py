@@ -1,0 +1,126 @@
+"""`freehold run | scan | work | sweep`: the service and its one-shots."""
+
+from __future__ import annotations
+
+import signal
+from typing import Annotated
+
+import typer
+
+from freehold.entrypoints.cli.context import Invocation, invocation
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (run, scan, work, sweep):
+        app.command()(command)
+
+
+def run(
+    context: typer.Context,
+    role: Annotated[str, typer.Option(help="Roles, separated by commas.")] = "scan,work",
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="End as soon as nothing is due.")
+    ] = False,
+) -> None:
+    """Run the service until SIGTERM, or until nothing is due.
+
+    Examples: freehold run · freehold run --role work · freehold run --until-idle
+    """
+    from freehold.adapters.system import Onwards
+    from freehold.entrypoints.journal import Journal
+    from freehold.entrypoints.service import Service, drain_once
+
+    call = invocation(context)
+    settings = call.settings()
+    with call.ledger(settings):
+        pass
+    if until_idle:
+        result = drain_once(settings, Onwards(), Journal())
+        call.show(
+            {"released": result.released_count, "skipped": dict(result.skipped)},
+            lambda: typer.echo(f"released {result.released_count} holds"),
+        )
+        return
+    service = Service(settings, Onwards(), Journal())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: service.ask_to_stop())
+    service.run(_roles(role))
+
+
+def _roles(text: str):  # type: ignore[no-untyped-def]
+    from freehold.domain.errors import UsageError
+    from freehold.entrypoints.service import Role
+
+    try:
+        return [Role(name.strip()) for name in text.split(",")]
+    except ValueError as error:
+        known = ", ".join(Role)
+        raise UsageError(f"There is no such role in {text!r}; known roles: {known}.") from error
+
+
+def scan(context: typer.Context, rule: Annotated[str | None, typer.Option()] = None) -> None:
+    """Scan once for due holds and write operations, whatever the schedule says.
+
+    Example: freehold scan --rule cart
+    """
+    from freehold.adapters.system import Onwards, SystemClock
+    from freehold.application.scan import Scanner
+    from freehold.application.schedule import Scheduler
+
+    call = invocation(context)
+    settings = call.settings()
+    rows = []
+    with call.ledger(settings) as ledger:
+        scanner = Scanner(ledger, Onwards())
+        scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", Onwards())
+        for one in _chosen(call, rule):
+            result = scheduler.scan_now(one)
+            rows.append({"rule": one.name, "found": result.found_count, "new": result.new_count})
+    call.show(rows, lambda: [typer.echo(f"{r['rule']}: {r['new']} new") for r in rows] and None)
+
+
+def work(context: typer.Context, rule: Annotated[str | None, typer.Option()] = None) -> None:
+    """Release what is ready now, then end.
+
+    Example: freehold work --rule cart
+    """
+    from freehold.adapters.system import Onwards, StopRequest, SystemDice
+    from freehold.application.release import BatchResult
+    from freehold.application.work import PassEnd, Worker
+
+    call = invocation(context)
+    total = BatchResult()
+    with call.ledger() as ledger:
+        worker = Worker(ledger, Onwards(), SystemDice(), StopRequest())
+        for one in _chosen(call, rule):
+            while (done := worker.work(one)).end is PassEnd.WORKED:
+                total.add(done.batch)
+    call.show(
+        {"released": total.released_count, "skipped": dict(total.skipped)},
+        lambda: typer.echo(f"released {total.released_count} holds"),
+    )
+
+
+def sweep(context: typer.Context) -> None:
+    """Take back ended leases and close what needs nothing any more, once.
+
+    Example: freehold sweep
+    """
+    from freehold.adapters.system import Onwards
+    from freehold.application.scan import Scanner
+    from freehold.application.sweep import Sweeper
+
+    call = invocation(context)
+    settings = call.settings()
+    with call.ledger(settings) as ledger:
+        result = Sweeper(ledger, Onwards(), Scanner(ledger, Onwards())).sweep(settings.rules)
+    call.show(
+        {"returned": result.returned_count, "closed": result.closed_count},
+        lambda: typer.echo(f"returned {result.returned_count}, closed {result.closed_count}"),
+    )
+
+
+def _chosen(call: Invocation, name: str | None):  # type: ignore[no-untyped-def]
+    settings = call.settings()
+    return settings.rules if name is None else (settings.rule(name),)

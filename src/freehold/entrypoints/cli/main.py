@@ -1,0 +1,92 @@
+"""The command line: builds the command tree, and turns every error into a sentence and a code.
+
+*Invariants*: a user's mistake never shows a traceback; data goes to stdout, all else to stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freehold import __version__
+from freehold.domain.errors import ExitCode, FreeholdError
+from freehold.entrypoints.cli.context import Invocation
+
+app = typer.Typer(
+    name="freehold",
+    help="Free lapsed holds: on time, once, never the wrong one.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# Each module adds its commands with `register(app)`; heavy imports stay inside the commands.
+COMMAND_MODULES = (
+    "database",
+    "loops",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"freehold {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def everything(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help="The settings file; freehold.toml by default."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print data as JSON.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Free lapsed holds: on time, once, never the wrong one."""
+    context.obj = Invocation(config=config, json=json)
+
+
+def main() -> None:
+    """Run the command line and exit with its documented code."""
+    for name in COMMAND_MODULES:
+        import_module(f"freehold.entrypoints.cli.{name}").register(app)
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        code = app(standalone_mode=False)
+    except FreeholdError as error:
+        typer.echo(f"freehold: {error}", err=True)
+        return int(error.exit_code)
+    except typer.Abort:
+        return int(ExitCode.INTERRUPTED)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
+    except Exception as error:
+        return _other(error)
+    return int(code or 0)
+
+
+def _other(error: Exception) -> int:
+    """Show usage errors as they come; anything else is a bug of ours, and says so."""
+    if hasattr(error, "show") and hasattr(error, "exit_code"):
+        error.show()
+        return int(error.exit_code)
+    if os.environ.get("FREEHOLD_TRACEBACK"):
+        raise error
+    typer.echo(
+        f"freehold: unexpected {type(error).__name__}; nothing was lost. "
+        "Set FREEHOLD_TRACEBACK=1 and run again to see where.",
+        err=True,
+    )
+    return int(ExitCode.UNEXPECTED)

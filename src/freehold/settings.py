@@ -1,0 +1,64 @@
+"""Settings: file and environment in, frozen values out; every default stands here with its unit.
+
+*Invariants*: an unknown key is an error with a suggestion; a secret is never echoed.
+*Not here*: checking rules against a live table (`freehold.application.doctor`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from freehold.domain.errors import UsageError
+from freehold.domain.rules import Rule
+
+DEFAULT_URL = "sqlite:///freehold.db"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """Where ledger and holds live, and how long one transaction may take."""
+
+    url: str = DEFAULT_URL
+    search_path: str = ""
+    lock_timeout: timedelta = timedelta(seconds=2)
+    statement_timeout: timedelta = timedelta(seconds=30)
+    idle_in_transaction: timedelta = timedelta(seconds=10)
+    connect_timeout: timedelta = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    """How the loops of `freehold run` pace themselves."""
+
+    lease: timedelta = timedelta(seconds=30)
+    sweep: timedelta = timedelta(seconds=15)
+    poll: timedelta = timedelta(seconds=1)
+    heartbeat: timedelta = timedelta(seconds=5)
+    drain: timedelta = timedelta(seconds=20)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that a process is told from outside.
+
+    Attributes:
+        origins: where each value came from, by dotted name: "default", a file, or a variable.
+    """
+
+    database: DatabaseSettings = field(default_factory=DatabaseSettings)
+    loops: LoopSettings = field(default_factory=LoopSettings)
+    rules: tuple[Rule, ...] = ()
+    origins: dict[str, str] = field(default_factory=dict)
+
+    def rule(self, name: str) -> Rule:
+        """Return the rule of that name.
+
+        Raises:
+            UsageError: there is none.
+        """
+        for rule in self.rules:
+            if rule.name == name:
+                return rule
+        known = ", ".join(rule.name for rule in self.rules) or "none is configured"
+        raise UsageError(f"There is no rule named {name!r}; known rules: {known}.")
