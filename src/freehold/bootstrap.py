@@ -90,7 +90,7 @@ def sqlite_path(url: str) -> Path:
         UsageError: the URL names a host or no file.
     """
     parts = urlsplit(url)
-    if parts.netloc or not parts.path.startswith("/") or len(parts.path) < 2:
+    if parts.netloc or not parts.path.removeprefix("/"):
         raise UsageError(
             "An SQLite URL is sqlite:///relative/path.db or sqlite:////absolute/path.db."
         )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from freehold.domain.errors import ChangeLost
 from freehold.domain.expiry import (
     Decision,
     Defer,
@@ -24,7 +25,6 @@ from freehold.domain.expiry import (
     decide_expiry,
     decide_matching,
 )
-from freehold.domain.errors import ChangeLost
 from freehold.domain.operations import Claim
 from freehold.domain.retries import Failure, FailureClass
 from freehold.domain.rules import Again, Rule
@@ -50,10 +50,7 @@ class BatchResult:
     def total(self) -> int:
         """Return how many operations the batch held."""
         return (
-            self.released_count
-            + self.buried_count
-            + self.skipped.total()
-            + self.deferred.total()
+            self.released_count + self.buried_count + self.skipped.total() + self.deferred.total()
         )
 
     def add(self, other: BatchResult) -> None:

@@ -36,9 +36,7 @@ def admit(tx: Transaction, rule: Rule) -> RuleState:
 
 def pause(tx: Transaction, rule: Rule, reason: str) -> RuleState:
     """Pause a rule that fails as a whole; no attempt is spent, and a probe comes by itself."""
-    state = tx.rules.lock(rule.name) or RuleState(
-        rule.name, rule.fingerprint, RuleCondition.ACTIVE
-    )
+    state = tx.rules.lock(rule.name) or RuleState(rule.name, rule.fingerprint, RuleCondition.ACTIVE)
     paused = replace(
         state,
         condition=RuleCondition.PAUSED,

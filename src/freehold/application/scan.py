@@ -249,7 +249,9 @@ def with_generations(
     counted = []
     for one in new:
         record = known.get((one.hold_key, one.digest))
-        counted.append(one if record is None else _following(one, record.generation, record.expired))
+        counted.append(
+            one if record is None else _following(one, record.generation, record.expired)
+        )
     return counted
 
 
@@ -258,6 +260,4 @@ def _following(one: NewOperation, generation: int, expired: bool) -> NewOperatio
     dead_reason = one.dead_reason
     if generation >= GENERATIONS_MAX:
         dead_reason = f"came due again {generation} times"
-    return replace(
-        one, generation=generation + 1, after_expired=expired, dead_reason=dead_reason
-    )
+    return replace(one, generation=generation + 1, after_expired=expired, dead_reason=dead_reason)

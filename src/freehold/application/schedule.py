@@ -105,7 +105,7 @@ class Scheduler:
         """Scan at once, whatever the schedule says, under a tick row of this instant."""
         with self._ledger.transaction() as tx:
             tick = self._start(tx, rule, tx.now)
-        return self._run(rule, tick)
+        return self._scanner.scan(rule) if tick is None else self._run(rule, tick)
 
     def sleep_seconds(self, rule: Rule) -> float:
         """Return how long nothing of this rule falls due, at most one poll interval."""

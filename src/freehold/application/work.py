@@ -223,9 +223,7 @@ class Worker:
             return self._paused(rule, isolation.rule_fails)
         return self._worked(rule, result)
 
-    def _after_loss(
-        self, rule: Rule, taken: _Taken, server_before: datetime | None
-    ) -> PassResult:
+    def _after_loss(self, rule: Rule, taken: _Taken, server_before: datetime | None) -> PassResult:
         """The connection broke with a batch in hand: find out whether a row of it did that."""
         state = be_careful(self._ledger, rule, server_before)
         if state.condition is RuleCondition.PAUSED:

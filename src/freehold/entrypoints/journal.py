@@ -63,6 +63,6 @@ class Journal:
         """Say that a loop is waiting for the database; the text may name no value, only the code."""
         self._log.warning("database", loop=loop, error=type(error).__name__, code=error.code)
 
-    def say(self, event: str, **fields: str | int | float | None) -> None:
+    def say(self, event: str, **fields: str | float | None) -> None:
         """Say anything else that holds no guest data."""
         self._log.info(event, **fields)

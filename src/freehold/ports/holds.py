@@ -103,6 +103,7 @@ class Holds(Protocol):
 
         Returns:
             One entry for each id, in any order.
+
         Raises:
             RuleRefused: table, column or privilege is missing; helps after the mend.
         """

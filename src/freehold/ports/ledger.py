@@ -115,9 +115,7 @@ class Operations(Protocol):
         """Defer claimed operations; an attempt that a lease counted is given back."""
         ...
 
-    def fail(
-        self, claim: Claim, failure: Failure, attempt: int, retry_at: datetime | None
-    ) -> bool:
+    def fail(self, claim: Claim, failure: Failure, attempt: int, retry_at: datetime | None) -> bool:
         """Record a failed attempt; a `retry_at` of None makes the operation dead.
 
         Returns:
@@ -312,19 +310,42 @@ class Reviews(Protocol):
 
 
 class Transaction(Protocol):
-    """One transaction; commits when its `with` block ends, rolls back on any exception.
+    """One transaction; commits when its `with` block ends, rolls back on any exception."""
 
-    Attributes:
-        now: the database's clock, read once at the beginning.
-    """
+    @property
+    def now(self) -> datetime:
+        """Return the database's clock, read once at the beginning."""
+        ...
 
-    now: datetime
-    operations: Operations
-    rules: RuleStates
-    ticks: Ticks
-    workers: Workers
-    actions: Actions
-    reviews: Reviews
+    @property
+    def operations(self) -> Operations:
+        """Return the open work."""
+        ...
+
+    @property
+    def rules(self) -> RuleStates:
+        """Return the rules' states."""
+        ...
+
+    @property
+    def ticks(self) -> Ticks:
+        """Return the runs of schedules."""
+        ...
+
+    @property
+    def workers(self) -> Workers:
+        """Return the heartbeats."""
+        ...
+
+    @property
+    def actions(self) -> Actions:
+        """Return the action log."""
+        ...
+
+    @property
+    def reviews(self) -> Reviews:
+        """Return what a person may do to dead operations."""
+        ...
 
     def holds(self, rule: Rule) -> Holds:
         """Return the customer's rows under a rule."""

@@ -27,7 +27,9 @@ def quote(name: str) -> str:
 
 def quoted(table: TableName) -> str:
     """Quote a table's whole name."""
-    return quote(table.name) if table.schema is None else f"{quote(table.schema)}.{quote(table.name)}"
+    return (
+        quote(table.name) if table.schema is None else f"{quote(table.schema)}.{quote(table.name)}"
+    )
 
 
 def read_columns(session: Session, table: TableName) -> Mapping[str, Column]:

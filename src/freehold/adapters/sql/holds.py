@@ -64,7 +64,7 @@ class SqlHolds:
         runner = self._from_start if after is None else self._sql
         cursor = {} if after is None else {"cursor_due": after.due, "cursor_key": after.hold_key}
         rows = runner.rows(name, **{**self._fixed, **floor, **cursor, "limit": limit})
-        return [FoundHold(*row[:5], is_open=bool(row[5])) for row in rows]
+        return [FoundHold(*row) for row in rows]
 
     def next_due(self, until: datetime) -> datetime | None:
         """Return the first instant at which a hold falls due, if it is before `until`."""

@@ -39,13 +39,12 @@ class RuleSql:
         if not self.rule.due.comparable_bare:
             return {}
         bound = due_bound(self.rule.due, now)
-        values = {
+        return {
             "due_after": bound.after,
             "due_upto": bound.upto,
             "due_gap_from": bound.gap_from,
             "due_gap_to": bound.gap_to,
         }
-        return values
 
     @property
     def removes(self) -> bool:
@@ -117,7 +116,9 @@ class _Compiler:
         if not isinstance(self.rule.action, SetColumns):
             return self.spelling.false
         tests = [
-            Condition(name, Test.IS_NULL) if value is None else Condition(name, Test.EQUALS, (value,))
+            Condition(name, Test.IS_NULL)
+            if value is None
+            else Condition(name, Test.EQUALS, (value,))
             for name, value in self.rule.action.assignments
             if not isinstance(value, Now)
         ]
@@ -211,7 +212,9 @@ class _Compiler:
             "key_order": self.key_order(),
             "key_order_of_operation": ", ".join(self.key_parts("hold_key")),
             "after_key": self.after_key(),
-            "lock_strength": "no key update" if isinstance(self.rule.action, SetColumns) else "update",
+            "lock_strength": "no key update"
+            if isinstance(self.rule.action, SetColumns)
+            else "update",
             "assignments": self.assignments(),
             "before_image": self.image(self.rule.mapped_columns),
             "tokens": self.image(self.rule.fence),
@@ -238,4 +241,3 @@ def compile_rule(
     }
     compiler = _Compiler(rule, columns, spellings[dialect])
     return RuleSql(rule, compiler.slots(), compiler.parameters)
-

@@ -14,7 +14,6 @@ from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
 from freehold.domain.errors import DatabaseError, RefusedByState, RuleRefused, UsageError
 
-
 PREFIXES = {"sqlite": "freehold_", "postgres": "freehold."}
 
 

@@ -122,9 +122,7 @@ class SqlOperations:
         rows = [(p.operation_id, p.reason, p.available_at, p.deferrals) for p in put]
         _assert_all(self._sql.many("put_off", rows, now=self._now), len(rows), "defer")
 
-    def fail(
-        self, claim: Claim, failure: Failure, attempt: int, retry_at: datetime | None
-    ) -> bool:
+    def fail(self, claim: Claim, failure: Failure, attempt: int, retry_at: datetime | None) -> bool:
         """Record a failed attempt; False when the claim no longer holds."""
         what = self._failure(failure)
         changed = self._sql.count(

@@ -122,7 +122,7 @@ class PostgresSpelling:
             literal = (zone or "UTC").replace("'", "''")
             return f"(:now::timestamptz at time zone '{literal}')::{column.type}"
         if column.category == "S":
-            return f"""to_char(:now::timestamptz, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+            return """to_char(:now::timestamptz, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
         return ":now::timestamptz"
 
     def text_parameter(self, name: str) -> str:
@@ -148,8 +148,10 @@ class PostgresSpelling:
 
 
 class SqliteSpelling:
-    """Values keep their storage class; literals stand in the text, since a bound parameter cannot
-    prove a partial index here and there is no statement log to leak into."""
+    """Values keep their storage class, and literals stand in the text.
+
+    A bound parameter cannot prove a partial index here, and there is no statement log to leak into.
+    """
 
     true = "1"
     false = "0"

@@ -92,7 +92,6 @@ def check(context: typer.Context) -> None:
 
 @db.command()
 def sql(
-    context: typer.Context,
     dialect: Annotated[str, typer.Option(help="postgres or sqlite.")] = "postgres",
 ) -> None:
     """Print the ledger's tables as SQL, without a connection.

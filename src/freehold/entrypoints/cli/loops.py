@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import signal
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from freehold.entrypoints.cli.context import Invocation, invocation
+
+if TYPE_CHECKING:
+    from freehold.domain.rules import Rule
+    from freehold.entrypoints.service import Role
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +53,7 @@ def run(
     service.run(_roles(role))
 
 
-def _roles(text: str):  # type: ignore[no-untyped-def]
+def _roles(text: str) -> list[Role]:
     from freehold.domain.errors import UsageError
     from freehold.entrypoints.service import Role
 
@@ -77,7 +82,12 @@ def scan(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
         for one in _chosen(call, rule):
             result = scheduler.scan_now(one)
             rows.append({"rule": one.name, "found": result.found_count, "new": result.new_count})
-    call.show(rows, lambda: [typer.echo(f"{r['rule']}: {r['new']} new") for r in rows] and None)
+
+    def text() -> None:
+        for row in rows:
+            typer.echo(f"{row['rule']}: {row['found']} due, {row['new']} new")
+
+    call.show(rows, text)
 
 
 def work(context: typer.Context, rule: Annotated[str | None, typer.Option()] = None) -> None:
@@ -121,6 +131,6 @@ def sweep(context: typer.Context) -> None:
     )
 
 
-def _chosen(call: Invocation, name: str | None):  # type: ignore[no-untyped-def]
+def _chosen(call: Invocation, name: str | None) -> Sequence[Rule]:
     settings = call.settings()
     return settings.rules if name is None else (settings.rule(name),)

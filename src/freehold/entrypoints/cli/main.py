@@ -47,7 +47,7 @@ def everything(
         typer.Option("--config", "-c", help="The settings file; freehold.toml by default."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print data as JSON.")] = False,
-    version: Annotated[
+    _version_wanted: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
@@ -72,7 +72,7 @@ def _run() -> int:
         return int(ExitCode.INTERRUPTED)
     except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the last resort, which names the error
         return _other(error)
     return int(code or 0)
 

@@ -18,8 +18,8 @@ values (:rule, :fingerprint, :condition, :reason, :batch_limit, :leased, :probe_
 on conflict (rule) do update set
     fingerprint = excluded.fingerprint, condition = excluded.condition, reason = excluded.reason,
     batch_limit = excluded.batch_limit, leased = excluded.leased, probe_at = excluded.probe_at,
-    probe_count = excluded.probe_count, 
-    crash_count = excluded.crash_count, changed_at = excluded.changed_at
+    probe_count = excluded.probe_count, crash_count = excluded.crash_count,
+    scan_paused = excluded.scan_paused, changed_at = excluded.changed_at
 
 -- name: start_tick
 -- Purpose: begin a run, or join the row of a rolled-up minute that finished before.
