@@ -66,7 +66,10 @@ _PER_SECOND = {DueKind.EPOCH_SECONDS: 1, DueKind.EPOCH_MILLIS: 1000}
 
 
 class EmptyDue(StrEnum):
-    """What a NULL, zero or unreadable due means."""
+    """What a NULL, zero or unreadable due means.
+
+    `infinity` is unreadable too, so that NOW releases what was meant to be held for ever.
+    """
 
     NEVER = "never"
     NOW = "now"

@@ -5,13 +5,17 @@ here, because cronsim differs from Debian at some jumps of the clock.
 
 As in Debian's cron: days match if both day fields do where one begins with `*`, and if either does
 otherwise. A line is wild if its minute or hour begins with `*`, else fixed. A fixed line fires at
-the end of the gap for each time that the clock skipped (a jump of 3 h or more loses it), and only the first time where the clock repeats itself. A wild line fires whenever the clock on the
-wall matches.
+the end of the gap for each time that the clock skipped (a jump of 3 h or more loses it), and only
+the first time where the clock repeats itself. A wild line fires whenever the clock on the wall
+matches.
+
+Other than cronsim: a wild line also fires the second time where the clock is set back by less than
+an hour (Lord Howe), and a day that a country skipped (Apia 2011) brings no extra firing.
 
 Other than Debian's cron: two skipped times of one line are one firing and not two, since a firing
-is its instant; a clock set back by more than 3 h repeats no fixed line either; inverted ranges, dates that never
-come and trailing junk are refused, where Debian never fires or skips them in silence, and so is
-`5-5/15`, which cronsim takes for 5-59/15.
+is its instant; a clock set back by over 3 h repeats no fixed line either; inverted ranges, dates
+that never come and trailing junk are refused, where Debian never fires or skips them in silence;
+and so is `5-5/15`, which cronsim takes for 5-59/15.
 
 *Not here*: macros and the other schedules (`freehold.domain.schedule`).
 """
