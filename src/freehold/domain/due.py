@@ -68,7 +68,8 @@ _PER_SECOND = {DueKind.EPOCH_SECONDS: 1, DueKind.EPOCH_MILLIS: 1000}
 class EmptyDue(StrEnum):
     """What a NULL, zero or unreadable due means.
 
-    `infinity` is unreadable too, so that NOW releases what was meant to be held for ever.
+    `infinity` reads as unreadable, but lies above every bound: NOW must reach only what lies at or
+    below `DueBound.after`, and what is NULL.
     """
 
     NEVER = "never"
@@ -111,7 +112,8 @@ class DueBound:
     """The values due at one instant, in the column's own kind: text, or int for the epoch kinds.
 
     A value `v` is due iff after < v <= upto (v < upto where the spec is exclusive) and not
-    gap_from < v < gap_to. Without a gap, gap_from and gap_to equal upto. An end that equal values
+    gap_from < v < gap_to. Without a gap, gap_from and gap_to equal upto. Values up to gap_from are
+    all due, so that a scan of what has come due since may start there. An end that equal values
     must not pass is written without trailing zeros, so that SQLite, which compares text, finds
     `02:30:00` and `02:30:00.000` equal as well.
     """
