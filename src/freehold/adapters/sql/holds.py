@@ -16,7 +16,7 @@ from freehold.adapters.sql.mapping import RuleSql
 from freehold.adapters.sql.operations import remove_operations
 from freehold.adapters.sql.session import Row, Runner, Session
 from freehold.adapters.sql.statements import fill, load
-from freehold.domain.due import due_bound, read_due
+from freehold.domain.due import due_bound, read_due, released_from
 from freehold.domain.errors import ChangeLost
 from freehold.domain.expiry import ExpireHold, HoldRow, RowAbsence
 from freehold.domain.names import key_values, operation_key, unpack
@@ -51,7 +51,8 @@ class SqlHolds:
         """Read due rows behind the cursor, open ones marked."""
         floor = {}
         if since is not None and self._rule.due.comparable_bare:
-            floor = {"due_after": due_bound(self._rule.due, since).upto}
+            # Local times inside a gap of that instant were not due yet: begin below them.
+            floor = {"due_after": due_bound(self._rule.due, since).gap_from}
         return self._find("find_due", after, limit, floor)
 
     def find_empty_due(self, after: ScanCursor | None, limit: int) -> Sequence[FoundHold]:
@@ -74,8 +75,8 @@ class SqlHolds:
         due_at = read_due(self._rule.due, rows[0][0]) if rows else None
         if not isinstance(due_at, datetime):
             return None
-        due_at += self._rule.due.grace
-        return due_at if due_at <= until else None
+        wake_at = released_from(self._rule.due, due_at)
+        return wake_at if wake_at <= until else None
 
     def count_overdue(self, at_most: int) -> int:
         """Count due rows up to a limit."""

@@ -176,7 +176,8 @@ class _Compiler:
         less = "<=" if self.rule.due.inclusive else "<"
         in_gap = f"{due} > {bound('due_gap_from')} and {due} < {bound('due_gap_to')}"
         upto = f"{due} {less} {bound('due_upto')} and not ({in_gap})"
-        empty = f"({due} is null or {due} <= {bound('due_after')})"
+        unreadable = self.spelling.unreadable(column, kind)
+        empty = f"({due} is null or {due} <= {bound('due_after')}{unreadable})"
         empty_is_due = self.rule.due.on_empty is EmptyDue.NOW
         return {
             "due": due,

@@ -72,6 +72,10 @@ class Spelling(Protocol):
         """Return the cursor's due value in the column's type."""
         ...
 
+    def unreadable(self, column: Column, kind: DueKind) -> str:
+        """Return ` or ...` for values that no bound can find; empty where types forbid them."""
+        ...
+
 
 def _cast_type(column: Column) -> str:
     return "bigint" if column.type in _INTEGERS else column.type
@@ -146,6 +150,10 @@ class PostgresSpelling:
         """Cast the cursor to the column's type."""
         return f":cursor_due::text::{_cast_type(column)}"
 
+    def unreadable(self, column: Column, kind: DueKind) -> str:
+        """Leave it to the types; an infinity lies above every bound and is never due."""
+        return ""
+
 
 class SqliteSpelling:
     """Values keep their storage class, and literals stand in the text.
@@ -218,6 +226,13 @@ class SqliteSpelling:
         """Numeric kinds compare as numbers."""
         numeric = any(part in column.type for part in ("int", "real", "num", "floa", "doub", "dec"))
         return "cast(:cursor_due as numeric)" if numeric else ":cursor_due"
+
+    def unreadable(self, column: Column, kind: DueKind) -> str:
+        """Find what does not begin like a date, or is no number: it sorts above every bound."""
+        bare = f"h.{quote(column.name)}"
+        if kind in (DueKind.EPOCH_SECONDS, DueKind.EPOCH_MILLIS):
+            return f" or typeof({bare}) not in ('integer', 'real')"
+        return f" or {bare} not glob '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'"
 
 
 def _text_of(literal: Literal) -> str | None:
