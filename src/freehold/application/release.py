@@ -7,7 +7,7 @@ four doors: released, skipped, put off, to review. *Not here*: transactions and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -93,10 +93,10 @@ def release_batch(
         RowRefused: some row was refused; the transaction is lost, a smaller batch may pass.
     """
     holds = tx.holds(rule)
-    by_id = {claim.id: claim for claim in claims}
-    locked = holds.lock(list(by_id))
+    doors = _Doors()
+    for claim, decision in _decisions(holds, rule, claims, tx.now):
+        doors.send(claim, decision)
     checkpoint.reach(Boundary.HOLDS_LOCKED)
-    doors = _decide(rule, by_id, locked, tx.now)
     tally_ids = _write_tallies(tx, rule, doors)
     checkpoint.reach(Boundary.TALLIES_WRITTEN)
     _release(holds, doors.released, tally_ids, checkpoint)
@@ -107,14 +107,21 @@ def release_batch(
     return _result(doors)
 
 
-def _decide(
-    rule: Rule, by_id: dict[int, Claim], locked: Sequence[LockedHold], now: datetime
-) -> _Doors:
-    doors = _Doors()
-    for one in locked:
-        claim = by_id[one.operation_id]
-        doors.send(claim, _decision(rule, claim, one, now))
-    return doors
+def decide_batch(
+    tx: Transaction, rule: Rule, claims: Sequence[Claim]
+) -> Sequence[tuple[int, Decision]]:
+    """Lock the holds and decide about each, by operation id; writes nothing."""
+    decided = _decisions(tx.holds(rule), rule, claims, tx.now)
+    return [(claim.id, decision) for claim, decision in decided]
+
+
+def _decisions(
+    holds: Holds, rule: Rule, claims: Sequence[Claim], now: datetime
+) -> Iterator[tuple[Claim, Decision]]:
+    by_id = {claim.id: claim for claim in claims}
+    for locked in holds.lock(list(by_id)):
+        claim = by_id[locked.operation_id]
+        yield claim, _decision(rule, claim, locked, now)
 
 
 def _decision(rule: Rule, claim: Claim, locked: LockedHold, now: datetime) -> Decision:

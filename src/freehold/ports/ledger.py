@@ -289,8 +289,52 @@ class Actions(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class InReview:
+    """One operation that waits for a person.
+
+    Attributes:
+        attempt: attempts made so far since it was last requeued.
+    """
+
+    id: int
+    rule: str
+    tenant: str | None
+    hold_key: str
+    digest: UUID
+    due_at: datetime | None
+    generation: int
+    state: str
+    reason: str | None
+    attempt: int
+    failure: Failure | None
+    found_at: datetime
+    changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """One attempt that ended without a release."""
+
+    attempt: int
+    failure: Failure
+    failed_at: datetime
+
+
 class Reviews(Protocol):
     """What a person does to dead operations."""
+
+    def find(self, rule: str, after_id: int, limit: int) -> Sequence[InReview]:
+        """Return operations in review of a rule, in id order."""
+        ...
+
+    def read(self, operation_ids: Sequence[int]) -> Sequence[InReview]:
+        """Return those of the operations that are in review, in id order."""
+        ...
+
+    def attempts(self, operation_id: int) -> Sequence[FailedAttempt]:
+        """Return the failed attempts of an operation, oldest first; requeues keep them."""
+        ...
 
     def requeue(self, operation_ids: Sequence[int]) -> Sequence[int]:
         """Make dead or discarded operations ready with a fresh count of attempts; return which."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import psycopg
@@ -153,6 +153,10 @@ class PostgresSession:
     def instant(self, value: Any) -> datetime | None:
         """Return the instant; the driver has read it already."""
         return None if value is None else value
+
+    def sure_instant(self, value: Any) -> datetime:
+        """Return the instant; the driver has read it already."""
+        return cast("datetime", value)
 
     def uuid(self, value: Any) -> UUID:
         """Return the UUID; the driver has read it already."""

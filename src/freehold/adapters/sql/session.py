@@ -79,6 +79,10 @@ class Session(Protocol):
         """Read an instant as the database returned it."""
         ...
 
+    def sure_instant(self, value: Any) -> datetime:
+        """Read an instant of a column that is never NULL."""
+        ...
+
     def uuid(self, value: Any) -> UUID:
         """Read a 128-bit name as the database returned it."""
         ...

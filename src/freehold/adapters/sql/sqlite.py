@@ -163,6 +163,10 @@ class SqliteSession:
         """Read what `write_instant` wrote."""
         return None if value is None else datetime.fromisoformat(value)
 
+    def sure_instant(self, value: Any) -> datetime:
+        """Read what `write_instant` wrote."""
+        return datetime.fromisoformat(value)
+
     def uuid(self, value: Any) -> UUID:
         """Read a 128-bit name from its text."""
         return UUID(value)

@@ -184,3 +184,13 @@ insert into {s}record (
 select m.id, m.rule, m.tenant, m.hold_key, m.digest, m.generation, m.due_at, 'closed', :reason,
        m.attempt, m.tick_id, null, m.found_at, :now
 from moved m
+
+-- name: read_in_review
+-- Purpose: read named operations as far as they are in review.
+-- Caller: adapters.sql.reviews
+-- Index: the primary key
+select id, rule, tenant, hold_key, digest, due_at, generation, state, reason, attempt,
+       failure_class, failure_code, failure_message, found_at, changed_at
+from {s}operation
+where id = any (:ids::bigint[]) and state in ('dead', 'discarded')
+order by id

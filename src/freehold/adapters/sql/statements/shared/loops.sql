@@ -105,3 +105,20 @@ select hash from {s}action order by id desc limit 1
 -- Index: none
 insert into {s}action (at, actor, action, subject, reason, before, after, previous_hash, hash)
 values (:now, :actor, :action, :subject, :reason, :before, :after, :previous_hash, :hash)
+
+-- name: find_in_review
+-- Purpose: page through operations in review of a rule.
+-- Caller: adapters.sql.reviews
+-- Index: operation_review
+select id, rule, tenant, hold_key, digest, due_at, generation, state, reason, attempt,
+       failure_class, failure_code, failure_message, found_at, changed_at
+from {s}operation
+where rule = :rule and state in ('dead', 'discarded') and id > :after_id
+order by id limit :limit
+
+-- name: failed_attempts
+-- Purpose: read the failed attempts of one operation.
+-- Caller: adapters.sql.reviews
+-- Index: attempt_operation
+select attempt, failure_class, failure_code, failure_message, failed_at
+from {s}attempt where operation_id = :id order by failed_at, attempt

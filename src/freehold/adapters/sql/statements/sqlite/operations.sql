@@ -183,3 +183,14 @@ where o.id in (select value from json_each(:ids)) and o.state in ('dead', 'disca
 -- Caller: adapters.sql.operations, adapters.sql.holds, adapters.sql.reviews
 -- Index: the primary key
 delete from {s}operation where id in (select value from json_each(:ids))
+
+-- name: read_in_review
+-- Purpose: read named operations as far as they are in review.
+-- Differs: the batch arrives as JSON.
+-- Caller: adapters.sql.reviews
+-- Index: the primary key
+select id, rule, tenant, hold_key, digest, due_at, generation, state, reason, attempt,
+       failure_class, failure_code, failure_message, found_at, changed_at
+from {s}operation
+where id in (select value from json_each(:ids)) and state in ('dead', 'discarded')
+order by id
