@@ -123,8 +123,10 @@ class Review:
             found = [one for one in tx.reviews.read(operation_ids) if one.rule == rule.name]
             ids = [one.id for one in found]
             outlooks = {one.operation.id: one.outlook for one in _outlooks(tx, rule, found)}
-            done = tx.reviews.requeue(ids) if verb == "requeue" else tx.reviews.discard(
-                ids, person.reason
+            done = (
+                tx.reviews.requeue(ids)
+                if verb == "requeue"
+                else tx.reviews.discard(ids, person.reason)
             )
             for one in found:
                 if one.id in done:

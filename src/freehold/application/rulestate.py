@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from freehold.domain.rules import Rule
-from freehold.ports.ledger import Ledger, RuleCondition, RuleState, Transaction
+from freehold.ports.ledger import Act, Ledger, RuleCondition, RuleState, Transaction
 
 PROBE_FIRST = timedelta(seconds=5)
 PROBE_MOST = timedelta(minutes=5)
@@ -95,3 +95,23 @@ def trust_again(ledger: Ledger, rule: Rule) -> None:
         state = tx.rules.lock(rule.name)
         if state is not None:
             tx.rules.write(replace(state, batch_limit=None, leased=False, crash_count=0))
+
+
+def switch_schedule(tx: Transaction, rule: Rule, by: str, reason: str, *, paused: bool) -> bool:
+    """Pause or resume a rule's scans, in the action log; False when it was so already."""
+    state = tx.rules.lock(rule.name) or admit(tx, rule)
+    if (state.scan_paused is not None) == paused:
+        return False
+    note = f"by {by}: {reason}" if paused else None
+    tx.rules.write(replace(state, scan_paused=note))
+    tx.actions.record(
+        Act(
+            actor=by,
+            action="schedule pause" if paused else "schedule resume",
+            subject=rule.name,
+            reason=reason,
+            before=state.scan_paused or "running",
+            after=note or "running",
+        )
+    )
+    return True

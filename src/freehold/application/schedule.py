@@ -7,13 +7,14 @@ time; after downtime the schedule catches up once. Sub-minute schedules share on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from freehold.application.rulestate import pause
 from freehold.application.scan import Scanner, ScanResult
+from freehold.domain.due import zone_info
 from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import Rule
-from freehold.domain.schedule import Cron, Every, Precise, last_at_or_before, next_after
+from freehold.domain.schedule import Cron, Every, Precise, Schedule, last_at_or_before, next_after
 from freehold.ports.ledger import Ledger, Tick, Transaction
 from freehold.ports.system import Boundary, Checkpoint, HostClock
 
@@ -125,3 +126,17 @@ def _rolls_up(rule: Rule) -> bool:
         case Cron():
             return False
     return True
+
+
+def next_firings(
+    schedule: Schedule, after: datetime, count: int
+) -> list[tuple[datetime, datetime]]:
+    """Return the next firings, each in UTC and in the schedule's zone; none for `Precise`."""
+    if isinstance(schedule, Precise):
+        return []
+    zone = zone_info(schedule.zone) if isinstance(schedule, Cron) else UTC
+    firings: list[tuple[datetime, datetime]] = []
+    for _ in range(count):
+        after = next_after(schedule, after)
+        firings.append((after, after.astimezone(zone)))
+    return firings

@@ -30,6 +30,8 @@ app = typer.Typer(
 COMMAND_MODULES = (
     "database",
     "loops",
+    "review",
+    "schedule",
 )
 
 

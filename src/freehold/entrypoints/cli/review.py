@@ -1,0 +1,237 @@
+"""`freehold review ...`: what a person does with operations that Freehold gave up on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freehold.entrypoints.cli.context import Invocation, invocation
+
+if TYPE_CHECKING:
+    from freehold.application.review import Preview, Review
+    from freehold.domain.rules import Rule
+    from freehold.ports.ledger import FailedAttempt, InReview
+    from freehold.settings import Settings
+
+review = typer.Typer(help="Operations that wait for a person.", no_args_is_help=True)
+
+RuleName = Annotated[str, typer.Option("--rule", "-r", help="The rule.")]
+Ids = Annotated[list[int] | None, typer.Argument(help="Operation ids, as `review list` shows.")]
+Matching = Annotated[
+    str | None,
+    typer.Option("--matching", help="Instead of ids: all whose reason or error has this text."),
+]
+Confirm = Annotated[
+    int | None, typer.Option("--confirm", help="With --matching: how many you expect.")
+]
+By = Annotated[str, typer.Option("--by", help="Who you are; kept in the action log.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the action log.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(review, name="review")
+
+
+@contextmanager
+def _opened(context: typer.Context) -> Iterator[tuple[Invocation, Settings, Review]]:
+    from freehold.adapters.system import Onwards
+    from freehold.application.review import Review
+
+    call = invocation(context)
+    settings = call.settings()
+    with call.ledger(settings) as ledger:
+        yield call, settings, Review(ledger, Onwards())
+
+
+@review.command("list")
+def list_(
+    context: typer.Context,
+    rule: Annotated[str | None, typer.Option("--rule", "-r", help="One rule only.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 50,
+) -> None:
+    """List what waits for a person, oldest first.
+
+    Example: freehold review list --rule cart
+    """
+    with _opened(context) as (call, settings, reviews):
+        rules = settings.rules if rule is None else (settings.rule(rule),)
+        found = [one for each in rules for one in reviews.listed(each, limit)]
+    call.show([_data(one) for one in found], lambda: _print_list(found))
+
+
+def _print_list(found: list[InReview]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    if not found:
+        typer.echo("nothing waits in review")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("id", "rule", "tenant", "key", "state", "attempts", "what happened"):
+        table.add_column(name, justify="right" if name in ("id", "attempts") else "left")
+    for one in found:
+        table.add_row(
+            str(one.id),
+            one.rule,
+            one.tenant or "-",
+            one.hold_key,
+            one.state,
+            str(one.attempt),
+            one.failure.message if one.failure else one.reason or "",
+        )
+    Console(highlight=False).print(table)
+
+
+def _data(one: InReview) -> dict[str, Any]:
+    return {
+        "id": str(one.id),
+        "operation_key": f"{one.rule}:{one.digest}",
+        "rule": one.rule,
+        "tenant": one.tenant,
+        "key": one.hold_key,
+        "due_at": None if one.due_at is None else one.due_at.isoformat(),
+        "generation": one.generation,
+        "state": one.state,
+        "reason": one.reason,
+        "attempt": one.attempt,
+        "class": None if one.failure is None else one.failure.failure_class.value,
+        "code": None if one.failure is None else one.failure.code,
+        "message": None if one.failure is None else one.failure.message,
+        "found_at": one.found_at.isoformat(),
+        "changed_at": one.changed_at.isoformat(),
+    }
+
+
+@review.command()
+def show(context: typer.Context, operation_id: int) -> None:
+    """Show one operation in review with every attempt.
+
+    Example: freehold review show 17
+    """
+    with _opened(context) as (call, _, reviews):
+        one, attempts = reviews.show(operation_id)
+    data = {**_data(one), "attempts": [_attempt(each) for each in attempts]}
+
+    def text() -> None:
+        for name, value in _data(one).items():
+            typer.echo(f"{name:<14} {'-' if value is None else value}")
+        for each in attempts:
+            at = f"{each.failed_at:%Y-%m-%d %H:%M:%S}Z"
+            typer.echo(f"attempt {each.attempt:<6} {at}  {each.failure.message}")
+
+    call.show(data, text)
+
+
+def _attempt(each: FailedAttempt) -> dict[str, Any]:
+    return {
+        "attempt": each.attempt,
+        "class": each.failure.failure_class.value,
+        "code": each.failure.code,
+        "message": each.failure.message,
+        "failed_at": each.failed_at.isoformat(),
+    }
+
+
+@review.command()
+def preview(
+    context: typer.Context, rule: RuleName, ids: Ids = None, matching: Matching = None
+) -> None:
+    """Tell what requeuing would lead to if it ran now; changes nothing.
+
+    Example: freehold review preview --rule cart 17 18
+    """
+    with _opened(context) as (call, settings, reviews):
+        one = settings.rule(rule)
+        outlooks = reviews.preview(one, _chosen(reviews, one, ids, matching))
+    data = [{"id": str(each.operation.id), "outlook": each.outlook} for each in outlooks]
+    call.show(data, lambda: _print_outlooks(outlooks))
+
+
+def _print_outlooks(outlooks: list[Preview]) -> None:
+    for each in outlooks:
+        typer.echo(f"{each.operation.id:>8}  {each.operation.hold_key:<24} {each.outlook}")
+    typer.echo(f"{len(outlooks)} in review would be requeued")
+
+
+@review.command()
+def requeue(
+    context: typer.Context,
+    rule: RuleName,
+    by: By,
+    reason: Reason,
+    ids: Ids = None,
+    matching: Matching = None,
+    confirm: Confirm = None,
+) -> None:
+    """Give operations a fresh set of attempts; the old attempts stay on record.
+
+    Examples: freehold review requeue --rule cart 17 --by ann --reason "index mended" ·
+    freehold review requeue --rule cart --matching "foreign key" --confirm 12 --by ann --reason ...
+    """
+    _act(context, "requeue", rule, by, reason, ids, matching, confirm)
+
+
+@review.command()
+def discard(
+    context: typer.Context,
+    rule: RuleName,
+    by: By,
+    reason: Reason,
+    ids: Ids = None,
+    matching: Matching = None,
+    confirm: Confirm = None,
+) -> None:
+    """Set dead operations aside; they stay visible until their hold needs nothing any more.
+
+    Example: freehold review discard --rule cart 17 --by ann --reason "test data"
+    """
+    _act(context, "discard", rule, by, reason, ids, matching, confirm)
+
+
+def _act(
+    context: typer.Context,
+    verb: str,
+    rule: str,
+    by: str,
+    reason: str,
+    ids: list[int] | None,
+    matching: str | None,
+    confirm: int | None,
+) -> None:
+    from freehold.application.review import Person
+
+    person = Person(by, reason)
+    with _opened(context) as (call, settings, reviews):
+        one = settings.rule(rule)
+        chosen = _chosen(reviews, one, ids, matching)
+        _require_count(matching, confirm, len(chosen), verb)
+        act = reviews.requeue if verb == "requeue" else reviews.discard
+        count = act(one, chosen, person)
+    word = "requeued" if verb == "requeue" else "discarded"
+    left = len(chosen) - count
+    call.show(
+        {word: count, "left": left},
+        lambda: typer.echo(f"{word} {count}" + (f"; {left} were not in review" if left else "")),
+    )
+
+
+def _chosen(reviews: Review, rule: Rule, ids: list[int] | None, matching: str | None) -> list[int]:
+    from freehold.domain.errors import UsageError
+
+    if bool(ids) == (matching is not None):
+        raise UsageError("Name either operation ids or --matching TEXT, as `review list` shows.")
+    return list(ids) if ids else reviews.chosen(rule, matching or "")
+
+
+def _require_count(matching: str | None, confirm: int | None, count: int, verb: str) -> None:
+    from freehold.domain.errors import RefusedByState
+
+    if matching is not None and confirm != count:
+        raise RefusedByState(
+            f"{count} operations match; look at `freehold review preview`, then "
+            f"{verb} them with --confirm {count}."
+        )
