@@ -36,8 +36,18 @@ def _ms(span: timedelta) -> int:
     return max(1, round(span.total_seconds() * 1000))
 
 
-def open_session(settings: Settings, *, clock: Clock | None = None) -> Session:
+def open_session(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    create: bool = True,
+    considerate: bool = True,
+) -> Session:
     """Return a session of the configured database; it connects at its first transaction.
+
+    Args:
+        create: make a missing SQLite file.
+        considerate: on SQLite, pause between write transactions for the host application's sake.
 
     Raises:
         UsageError: the URL names no database that we know, or its driver is not installed.
@@ -50,7 +60,12 @@ def open_session(settings: Settings, *, clock: Clock | None = None) -> Session:
         from freehold.adapters.sql.sqlite import SqliteSession
 
         return SqliteSession(
-            str(sqlite_path(url)), SystemClock(), limits=limits_of(settings), clock=clock
+            str(sqlite_path(url)),
+            SystemClock(),
+            limits=limits_of(settings),
+            clock=clock,
+            create=create,
+            considerate=considerate,
         )
     raise UsageError(
         "The database URL must begin with sqlite:/// or postgresql://; "
@@ -98,10 +113,16 @@ def sqlite_path(url: str) -> Path:
 
 
 def open_ledger(
-    settings: Settings, *, checkpoint: Checkpoint | None = None, clock: Clock | None = None
+    settings: Settings,
+    *,
+    checkpoint: Checkpoint | None = None,
+    clock: Clock | None = None,
+    create: bool = True,
+    considerate: bool = True,
 ) -> SqlLedger:
     """Return a ledger of its own connection, for one thread."""
-    return SqlLedger(open_session(settings, clock=clock), checkpoint or Onwards())
+    session = open_session(settings, clock=clock, create=create, considerate=considerate)
+    return SqlLedger(session, checkpoint or Onwards())
 
 
 def require_schema(ledger: SqlLedger) -> None:

@@ -34,6 +34,11 @@ def admit(tx: Transaction, rule: Rule) -> RuleState:
     return state
 
 
+def batch_size(ledger: Ledger, rule: Rule) -> int:
+    """Return how many holds of a rule one transaction may take."""
+    return min(rule.batch_size, ledger.batch_limit or rule.batch_size)
+
+
 def pause(tx: Transaction, rule: Rule, reason: str) -> RuleState:
     """Pause a rule that fails as a whole; no attempt is spent, and a probe comes by itself."""
     state = tx.rules.lock(rule.name) or RuleState(rule.name, rule.fingerprint, RuleCondition.ACTIVE)

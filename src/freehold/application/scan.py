@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from freehold.application.rulestate import admit
+from freehold.application.rulestate import admit, batch_size
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
 from freehold.domain.errors import DatabaseError, RowRefused, StatementTimedOut
 from freehold.domain.names import digest
@@ -93,12 +93,12 @@ class Scanner:
         Crash: pages committed stay; the rest is still due and found by the next scan.
         """
         result = ScanResult()
-        limit = rule.batch_size
+        limit = most = batch_size(self._ledger, rule)
         while not result.finished and result.admitted:
             try:
                 if not self._step(rule, tick_id, limit, result):
                     break
-                limit = min(rule.batch_size, limit * 2)
+                limit = min(most, limit * 2)
             except (RowRefused, StatementTimedOut) as error:
                 limit = self._halve(rule, limit, error)
         return result
@@ -129,7 +129,7 @@ class Scanner:
         return 1
 
     def _far_ahead(self, tx: Transaction, rule: Rule) -> bool:
-        most = LEAD_BATCHES * rule.batch_size
+        most = LEAD_BATCHES * batch_size(self._ledger, rule)
         return tx.operations.count_ready(rule.name, most) >= most
 
     def _page(

@@ -17,6 +17,7 @@ from freehold.application.release import BatchResult, release_batch
 from freehold.application.repeat import repeated
 from freehold.application.rulestate import (
     admit,
+    batch_size,
     be_careful,
     may_work,
     pause,
@@ -109,7 +110,7 @@ class Worker:
             DatabaseAway: the database cannot be reached; nothing is lost, try again later.
         Crash: claimed rows are free at once, leased ones when their lease ends.
         """
-        self.in_hand = f"{rule.name}: up to {rule.batch_size} holds"
+        self.in_hand = f"{rule.name}: up to {batch_size(self._ledger, rule)} holds"
         taken = _Taken()
         server = self._ledger.server_started_at
         try:
@@ -150,7 +151,8 @@ class Worker:
         return not unordered or tx.rules.alone(rule.name)
 
     def _claim(self, tx: Transaction, rule: Rule, state: RuleState) -> Sequence[Claim]:
-        size = min(rule.batch_size, state.batch_limit or rule.batch_size)
+        most = batch_size(self._ledger, rule)
+        size = min(most, state.batch_limit or most)
         memory = self._memory.setdefault(rule.name, _Memory())
         if state.leased:
             return tx.operations.lease(rule.name, size, memory.floor, tx.now + self._lease)

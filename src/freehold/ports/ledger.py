@@ -420,6 +420,11 @@ class Ledger(Protocol):
         """Return when the server was started, or None where there is no server."""
         ...
 
+    @property
+    def batch_limit(self) -> int | None:
+        """Return the largest batch that leaves the host application room, or None for any."""
+        ...
+
     def close(self) -> None:
         """Give the connection back; a second call does nothing."""
         ...

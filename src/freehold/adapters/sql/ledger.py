@@ -94,6 +94,11 @@ class SqlLedger:
         """Return when the server was started, as of the last transaction."""
         return self.session.server_started_at
 
+    @property
+    def batch_limit(self) -> int | None:
+        """Return the largest batch that leaves the host application room."""
+        return self.session.batch_limit
+
     def close(self) -> None:
         """Give the connection back."""
         self.session.close()

@@ -61,6 +61,7 @@ class PostgresSession:
 
     dialect = "postgres"
     prefix = PREFIX
+    batch_limit: int | None = None
 
     def __init__(
         self,

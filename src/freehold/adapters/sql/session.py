@@ -50,6 +50,7 @@ class Session(Protocol):
     dialect: str
     prefix: str
     server_started_at: datetime | None
+    batch_limit: int | None
 
     def begin(self) -> datetime:
         """Open a transaction and return the clock's reading."""

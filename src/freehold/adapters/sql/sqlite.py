@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from freehold.adapters.sql.session import Clock, DatabaseClock, Limits, Row
@@ -87,6 +90,7 @@ class SqliteSession:
     dialect = "sqlite"
     prefix = PREFIX
     server_started_at: datetime | None = None
+    batch_limit: int | None = 200  # rows; keeps a write transaction near 20 ms
 
     def __init__(
         self,
@@ -95,8 +99,21 @@ class SqliteSession:
         *,
         limits: Limits = Limits(),
         clock: Clock | None = None,
+        create: bool = True,
+        considerate: bool = True,
     ) -> None:
+        """Name the file.
+
+        Args:
+            create: make the file when it is missing, in WAL mode and for its owner alone.
+            considerate: after a write transaction leave the host application as much time as it
+                took; off while nothing but a quick end matters.
+        """
         self._path = path
+        self._create = create
+        self._considerate = considerate
+        self._free_from = 0.0
+        self._began = 0.0
         self._limits = limits
         self._clock = clock or DatabaseClock()
         self._host_clock = host_clock
@@ -104,21 +121,29 @@ class SqliteSession:
 
     def begin(self) -> datetime:
         """Take the write lock and return the clock's reading; the host's clock is the database's."""
+        if self._considerate:
+            time.sleep(max(0.0, self._free_from - self._host_clock.monotonic()))
         with translated():
             self._connected().execute("begin immediate")
+        self._began = self._host_clock.monotonic()
         return self._clock.read(self._host_clock.wall())
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
+            new = self._create and not Path(self._path).exists()
+            if new:
+                Path(self._path).touch(mode=0o600)
             connection = sqlite3.connect(
-                self._path,
+                f"file:{quote(self._path)}?mode=rw",
+                uri=True,
                 timeout=self._limits.lock_timeout_ms / 1000,
                 isolation_level=None,
                 cached_statements=256,
                 check_same_thread=False,
             )
             try:
-                for pragma in ("synchronous=full", "foreign_keys=on", "cache_size=-16000"):
+                pragmas = ("synchronous=full", "foreign_keys=on", "cache_size=-16000")
+                for pragma in (*pragmas, *(["journal_mode=wal"] if new else [])):
                     connection.execute(f"pragma {pragma}")
             except sqlite3.Error:
                 connection.close()
@@ -131,6 +156,8 @@ class SqliteSession:
         """Commit; a deferred constraint may still refuse here."""
         with translated():
             self._connected().execute("commit")
+        ended = self._host_clock.monotonic()
+        self._free_from = ended + (ended - self._began)
 
     def rollback(self) -> None:
         """Roll back, if a transaction is open."""

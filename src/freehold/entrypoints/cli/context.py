@@ -48,7 +48,7 @@ class Invocation:
         """
         from freehold.bootstrap import open_ledger, require_schema
 
-        ledger = open_ledger(settings or self.settings())
+        ledger = open_ledger(settings or self.settings(), create=False)
         try:
             require_schema(ledger)
             yield ledger

@@ -52,7 +52,7 @@ def status(context: typer.Context) -> None:
     from freehold.bootstrap import open_session
 
     call = invocation(context)
-    session = open_session(call.settings())
+    session = open_session(call.settings(), create=False)
     try:
         done = {one.version for one in applied(session)}
     finally:
@@ -80,7 +80,7 @@ def check(context: typer.Context) -> None:
     from freehold.bootstrap import open_session
 
     call = invocation(context)
-    session = open_session(call.settings())
+    session = open_session(call.settings(), create=False)
     try:
         found = list(problems(session))
     finally:

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from freehold import __version__
-from freehold.domain.errors import ExitCode, FreeholdError
+from freehold.domain.errors import DatabaseAway, DatabaseBusy, ExitCode, FreeholdError
 from freehold.entrypoints.cli.context import Invocation
 
 app = typer.Typer(
@@ -61,14 +61,31 @@ def main() -> None:
     """Run the command line and exit with its documented code."""
     for name in COMMAND_MODULES:
         import_module(f"freehold.entrypoints.cli.{name}").register(app)
-    sys.exit(_run())
+    sys.exit(_run(hoisted(sys.argv[1:])))
 
 
-def _run() -> int:
+def hoisted(arguments: list[str]) -> list[str]:
+    """Move `--json` and `--config FILE` to the front: they may stand anywhere in a call."""
+    front: list[str] = []
+    rest: list[str] = []
+    left = iter(arguments)
+    for one in left:
+        if one == "--":
+            return [*front, *rest, one, *left]
+        if one == "--json" or one.startswith("--config="):
+            front.append(one)
+        elif one in ("--config", "-c"):
+            front += [one, *([value] if (value := next(left, None)) is not None else [])]
+        else:
+            rest.append(one)
+    return [*front, *rest]
+
+
+def _run(arguments: list[str]) -> int:
     try:
-        code = app(standalone_mode=False)
+        code = app(arguments, standalone_mode=False)
     except FreeholdError as error:
-        typer.echo(f"freehold: {error}", err=True)
+        typer.echo(f"freehold: {sentence(error)}", err=True)
         return int(error.exit_code)
     except typer.Abort:
         return int(ExitCode.INTERRUPTED)
@@ -77,6 +94,21 @@ def _run() -> int:
     except Exception as error:  # noqa: BLE001 - the last resort, which names the error
         return _other(error)
     return int(code or 0)
+
+
+def sentence(error: FreeholdError) -> str:
+    """Say an error with what to do next; a database's own words stand in brackets."""
+    if isinstance(error, DatabaseAway):
+        return (
+            f"The database cannot be reached ({error}). Nothing was lost; check [database] url "
+            "and that the server runs, then try again."
+        )
+    if isinstance(error, DatabaseBusy):
+        return (
+            f"The database is locked by another program ({error}). Nothing was lost; try again "
+            "when it is done."
+        )
+    return str(error)
 
 
 def _other(error: Exception) -> int:
