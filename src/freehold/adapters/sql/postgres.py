@@ -24,6 +24,10 @@ from freehold.domain.errors import (
 )
 
 PREFIX = "freehold."
+_TRANSACTIONS = {
+    False: "isolation level read committed read write",
+    True: "isolation level repeatable read read only",
+}
 _BUSY = {"40P01", "40001", "55P03"}
 # Connection trouble, lack of resources, operator intervention, system errors: not the row's fault.
 _AWAY_CLASSES = ("08", "53", "57", "58")
@@ -83,12 +87,15 @@ class PostgresSession:
             "statement_timeout_ms": str(limits.statement_timeout_ms),
             "idle_timeout_ms": str(limits.idle_timeout_ms),
         }
-        self._begin_text = fill(load("postgres")["database_now"], slots)
+        self._begin_texts = {
+            read_only: fill(load("postgres")["database_now"], {**slots, "transaction": kind})
+            for read_only, kind in _TRANSACTIONS.items()
+        }
 
-    def begin(self) -> datetime:
+    def begin(self, *, read_only: bool = False) -> datetime:
         """Open a transaction and return the clock's reading."""
         with translated():
-            cursor = self._connected().execute(self._begin_text.encode())
+            cursor = self._connected().execute(self._begin_texts[read_only].encode())
             cursor.nextset()
             row = cursor.fetchone()
         if row is None:

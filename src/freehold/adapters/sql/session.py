@@ -52,8 +52,12 @@ class Session(Protocol):
     server_started_at: datetime | None
     batch_limit: int | None
 
-    def begin(self) -> datetime:
-        """Open a transaction and return the clock's reading."""
+    def begin(self, *, read_only: bool = False) -> datetime:
+        """Open a transaction and return the clock's reading.
+
+        Args:
+            read_only: refuse every write, see one snapshot to the end, and keep no writer waiting.
+        """
         ...
 
     def commit(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -118,13 +117,18 @@ class SqliteSession:
         self._clock = clock or DatabaseClock()
         self._host_clock = host_clock
         self._connection: sqlite3.Connection | None = None
+        self._read_only = False
 
-    def begin(self) -> datetime:
-        """Take the write lock and return the clock's reading; the host's clock is the database's."""
-        if self._considerate:
-            time.sleep(max(0.0, self._free_from - self._host_clock.monotonic()))
+    def begin(self, *, read_only: bool = False) -> datetime:
+        """Take the write lock, or only a snapshot; the host's clock is the database's."""
+        if self._considerate and not read_only:
+            self._host_clock.sleep(max(0.0, self._free_from - self._host_clock.monotonic()))
         with translated():
-            self._connected().execute("begin immediate")
+            connection = self._connected()
+            if read_only is not self._read_only:
+                connection.execute(f"pragma query_only={int(read_only)}")
+                self._read_only = read_only
+            connection.execute("begin deferred" if read_only else "begin immediate")
         self._began = self._host_clock.monotonic()
         return self._clock.read(self._host_clock.wall())
 
@@ -150,6 +154,7 @@ class SqliteSession:
                 raise
             connection.text_factory = _read_text
             self._connection = connection
+            self._read_only = False
         return self._connection
 
     def commit(self) -> None:

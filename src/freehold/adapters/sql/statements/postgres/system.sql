@@ -2,7 +2,7 @@
 -- Purpose: pin what a transaction depends on, and read the clock; one round trip.
 -- Caller: adapters.sql.postgres, first in every transaction; the slots are our own settings
 -- Index: none
-begin isolation level read committed;
+begin {transaction};
 select clock_timestamp(), pg_postmaster_start_time(),
        set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO, YMD', true),
        set_config('IntervalStyle', 'postgres', true), set_config('extra_float_digits', '1', true),
