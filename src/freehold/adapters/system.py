@@ -22,6 +22,10 @@ class SystemClock:
         """Return seconds that never run backwards."""
         return time.monotonic()
 
+    def sleep(self, seconds: float) -> None:
+        """Wait so long."""
+        time.sleep(seconds)
+
 
 class SystemDice:
     """Real randomness."""

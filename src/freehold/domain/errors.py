@@ -39,6 +39,12 @@ class CheckFailed(FreeholdError):
     exit_code = ExitCode.CHECK_FAILED
 
 
+class WorkLeft(FreeholdError):
+    """A bounded run used up its bound before the work was done."""
+
+    exit_code = ExitCode.WORK_LEFT
+
+
 class RefusedByState(FreeholdError):
     """The request is well formed, but the state of things forbids it now."""
 

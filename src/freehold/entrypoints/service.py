@@ -23,6 +23,7 @@ from freehold.bootstrap import open_ledger
 from freehold.domain.errors import DatabaseError
 from freehold.domain.rules import Rule
 from freehold.entrypoints.journal import Journal
+from freehold.ports.ledger import RuleCondition
 from freehold.ports.system import Checkpoint
 from freehold.settings import Settings
 
@@ -177,28 +178,84 @@ class Service:
         return lambda: self._loop("heartbeat", step, leave)
 
 
-def drain_once(settings: Settings, checkpoint: Checkpoint, journal: Journal) -> BatchResult:
-    """Scan and work until nothing is due, in this thread: the one-shot of a crontab."""
-    ledger = open_ledger(settings, checkpoint=checkpoint)
+@dataclass(slots=True)
+class Drain:
+    """What a one-shot did.
+
+    Attributes:
+        left: the limit or the time was used up before the work was.
+        held_up: rules that could not work, each with its reason.
+    """
+
+    total: BatchResult = field(default_factory=BatchResult)
+    left: bool = False
+    held_up: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much a one-shot may do: released holds, and seconds; None is no bound."""
+
+    holds: int | None = None
+    seconds: float | None = None
+
+
+def drain_once(
+    settings: Settings,
+    checkpoint: Checkpoint,
+    journal: Journal,
+    budget: Budget = Budget(),
+    stop: StopRequest | None = None,
+) -> Drain:
+    """Sweep, scan and work until nothing is due, in this thread: the one-shot of a crontab."""
+    ledger = open_ledger(settings, checkpoint=checkpoint, create=False, considerate=False)
     scanner = Scanner(ledger, checkpoint)
     scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", checkpoint)
-    worker = Worker(ledger, checkpoint, SystemDice(), StopRequest(), on_batch=journal.batch)
-    total = BatchResult()
+    stop = stop or StopRequest()
+    worker = Worker(ledger, checkpoint, SystemDice(), stop, on_batch=journal.batch)
+    drain = _Drainer(scheduler, worker, budget, stop)
     try:
         Sweeper(ledger, checkpoint, scanner).sweep(settings.rules)
         for rule in settings.rules:
-            total.add(drain_rule(scheduler, worker, rule))
+            drain.drain(rule)
+            with ledger.transaction() as tx:
+                state = tx.rules.read(rule.name)
+            if state is not None and state.condition is not RuleCondition.ACTIVE:
+                drain.done.held_up[rule.name] = state.reason or state.condition.value
     finally:
         ledger.close()
-    return total
+    return drain.done
 
 
-def drain_rule(scheduler: Scheduler, worker: Worker, rule: Rule) -> BatchResult:
-    """Scan and work one rule until a scan reaches its end and nothing is claimable."""
-    total = BatchResult()
-    while True:
-        scan = scheduler.scan_now(rule)
-        while (done := worker.work(rule)).end is PassEnd.WORKED:
-            total.add(done.batch)
-        if scan.finished or not scan.admitted:
-            return total
+class _Drainer:
+    """Drains rules one after the other within one budget."""
+
+    def __init__(
+        self, scheduler: Scheduler, worker: Worker, budget: Budget, stop: StopRequest
+    ) -> None:
+        self._scheduler = scheduler
+        self._worker = worker
+        self._budget = budget
+        self._stop = stop
+        self._clock = SystemClock()
+        self._began = self._clock.monotonic()
+        self.done = Drain()
+
+    def drain(self, rule: Rule) -> None:
+        """Scan and work one rule until a scan reaches its end and nothing is claimable."""
+        while not self._used_up():
+            scan = self._scheduler.scan_now(rule)
+            while not self._used_up():
+                done = self._worker.work(rule)
+                if done.end is not PassEnd.WORKED:
+                    break
+                self.done.total.add(done.batch)
+            if scan.finished or not scan.admitted:
+                return
+        self.done.left = True
+
+    def _used_up(self) -> bool:
+        seconds, holds = self._budget.seconds, self._budget.holds
+        late = seconds is not None and self._clock.monotonic() - self._began >= seconds
+        enough = holds is not None and self.done.total.released_count >= holds
+        return late or enough or self._stop.stopping

@@ -65,6 +65,10 @@ class HostClock(Protocol):
         """Return seconds that never run backwards."""
         ...
 
+    def sleep(self, seconds: float) -> None:
+        """Wait so long, at most a moment: a stop request does not end it."""
+        ...
+
 
 class Pause(Protocol):
     """Waiting that a stop request ends at once."""

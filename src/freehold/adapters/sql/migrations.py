@@ -54,7 +54,7 @@ def migrations(dialect: str) -> Sequence[Migration]:
 def applied(session: Session) -> Sequence[Applied]:
     """Return what was applied, oldest first; empty where there is no ledger yet."""
     runner = Runner(session)
-    session.begin()
+    session.begin(read_only=True)
     try:
         if not runner.rows("has_ledger")[0][0]:
             return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +13,7 @@ from freehold.entrypoints.cli.context import Invocation, invocation
 if TYPE_CHECKING:
     from freehold.domain.rules import Rule
     from freehold.entrypoints.service import Role
+    from freehold.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -27,30 +28,85 @@ def run(
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="End as soon as nothing is due.")
     ] = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="With --until-idle: release about so many holds.")
+    ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(help="With --until-idle: end after so long, as in 50s.")
+    ] = None,
 ) -> None:
     """Run the service until SIGTERM, or until nothing is due.
 
-    Examples: freehold run · freehold run --role work · freehold run --until-idle
+    A SIGTERM lets the batch in hand finish; a second one ends at once.
+
+    Examples: freehold run · freehold run --role work · freehold run --until-idle --deadline 50s
     """
     from freehold.adapters.system import Onwards
     from freehold.entrypoints.journal import Journal
-    from freehold.entrypoints.service import Service, drain_once
+    from freehold.entrypoints.service import Service
 
     call = invocation(context)
     settings = call.settings()
+    roles = _roles(role)
+    _require_rules(settings)
     with call.ledger(settings):
         pass
     if until_idle:
-        result = drain_once(settings, Onwards(), Journal())
-        call.show(
-            {"released": result.released_count, "skipped": dict(result.skipped)},
-            lambda: typer.echo(f"released {result.released_count} holds"),
-        )
+        _run_until_idle(call, settings, limit, deadline)
         return
     service = Service(settings, Onwards(), Journal())
+    _on_signals(service.ask_to_stop)
+    service.run(roles)
+
+
+def _run_until_idle(
+    call: Invocation, settings: Settings, limit: int | None, deadline: str | None
+) -> None:
+    from freehold.adapters.system import Onwards, StopRequest
+    from freehold.domain.errors import RefusedByState, WorkLeft
+    from freehold.domain.schedule import parse_duration
+    from freehold.entrypoints.journal import Journal
+    from freehold.entrypoints.service import Budget, drain_once
+
+    stop = StopRequest()
+    _on_signals(stop.stop)
+    seconds = None if deadline is None else parse_duration(deadline).total_seconds()
+    drain = drain_once(settings, Onwards(), Journal(), Budget(limit, seconds), stop)
+    call.show(
+        {
+            "released": drain.total.released_count,
+            "skipped": dict(drain.total.skipped),
+            "left": drain.left,
+            "held_up": drain.held_up,
+        },
+        lambda: typer.echo(f"released {drain.total.released_count} holds"),
+    )
+    if drain.held_up:
+        name, reason = next(iter(drain.held_up.items()))
+        raise RefusedByState(f"Rule {name} cannot work: {reason}.")
+    if drain.left and not stop.stopping:
+        raise WorkLeft("Work is left over: the limit or the time was used up; run it again.")
+
+
+def _on_signals(ask_to_stop: Callable[[], None]) -> None:
+    """Drain at the first SIGTERM or SIGINT; let the second one end the process at once."""
+
+    def handle(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        ask_to_stop()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: service.ask_to_stop())
-    service.run(_roles(role))
+        signal.signal(number, handle)
+
+
+def _require_rules(settings: Settings) -> None:
+    from freehold.domain.errors import UsageError
+
+    if not settings.rules:
+        raise UsageError(
+            "No rule is configured, so there is nothing to do; add [[rules]] to freehold.toml "
+            "(`freehold init` drafts one)."
+        )
 
 
 def _roles(text: str) -> list[Role]:

@@ -1,7 +1,7 @@
-"""Settings: file and environment in, frozen values out; every default stands here with its unit.
+"""What a process is told from outside, as frozen values; every default stands here or in `Rule`.
 
-*Invariants*: an unknown key is an error with a suggestion; a secret is never echoed.
-*Not here*: checking rules against a live table (`freehold.application.doctor`).
+*Invariants*: the database URL, which may hold a password, is in no `repr`.
+*Not here*: reading them (`sources`), the keys of the file (`shape`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEFAULT_URL = "sqlite:///freehold.db"
 class DatabaseSettings:
     """Where ledger and holds live, and how long one transaction may take."""
 
-    url: str = DEFAULT_URL
+    url: str = field(default=DEFAULT_URL, repr=False)
     search_path: str = ""
     lock_timeout: timedelta = timedelta(seconds=2)
     statement_timeout: timedelta = timedelta(seconds=30)

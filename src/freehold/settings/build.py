@@ -1,0 +1,121 @@
+"""From the file's shape to the frozen values that the rest of Freehold reads.
+
+*Invariants*: what is built here has passed `consistency.findings`.
+"""
+
+from __future__ import annotations
+
+from freehold.domain.due import DueKind, DueSpec, EmptyDue
+from freehold.domain.retries import RetryPolicy
+from freehold.domain.rules import (
+    Action,
+    Again,
+    Companion,
+    Condition,
+    DeleteRow,
+    Mode,
+    Predicate,
+    Rule,
+    SetColumns,
+    TenantSource,
+)
+from freehold.domain.schedule import Precise, Schedule, parse_schedule
+from freehold.settings.shape import (
+    Alternative,
+    CompanionShape,
+    DatabaseShape,
+    DueShape,
+    ExpireShape,
+    FileShape,
+    LoopsShape,
+    RuleShape,
+)
+from freehold.settings.values import DatabaseSettings, LoopSettings, Settings
+
+
+def build(shape: FileShape, origins: dict[str, str]) -> Settings:
+    """Build the settings."""
+    return Settings(
+        database=_database(shape.database),
+        loops=_loops(shape.loops),
+        rules=tuple(_rule(one, shape.loops) for one in shape.rules),
+        origins=origins,
+    )
+
+
+def _database(shape: DatabaseShape) -> DatabaseSettings:
+    return DatabaseSettings(**{name: getattr(shape, name) for name in DatabaseShape.model_fields})
+
+
+def _loops(shape: LoopsShape) -> LoopSettings:
+    return LoopSettings(**{name: getattr(shape, name) for name in LoopsShape.model_fields})
+
+
+def _rule(shape: RuleShape, loops: LoopsShape) -> Rule:
+    return Rule(
+        name=shape.name,
+        table=shape.table,
+        key=tuple(shape.key),
+        held=predicate(shape.held),
+        due=_due(shape.due),
+        action=_action(shape.expire),
+        tenant=TenantSource(shape.tenant.column, shape.tenant.constant),
+        fence=tuple(shape.fence),
+        confirmed=None if shape.confirmed is None else predicate(shape.confirmed),
+        cancelled=None if shape.cancelled is None else predicate(shape.cancelled),
+        companions=tuple(_companion(one) for one in shape.also),
+        carry=tuple(shape.carry),
+        schedule=schedule(shape, loops),
+        mode=Mode(shape.mode),
+        promise=shape.promise,
+        hold_window=shape.hold_window,
+        retry=RetryPolicy(tuple(shape.retry.delays), shape.retry.jitter),
+        again=Again(shape.again),
+        attach_limit=shape.attach_limit,
+        batch_size=shape.batch,
+    )
+
+
+def predicate(alternatives: list[Alternative]) -> Predicate:
+    """Build a predicate from its alternatives."""
+    return Predicate(
+        tuple(
+            tuple(Condition(column, test.test, test.values) for column, test in one.items())
+            for one in alternatives
+        )
+    )
+
+
+def schedule(shape: RuleShape, loops: LoopsShape) -> Schedule:
+    """Build the schedule of a rule; a precise one polls as the loops do.
+
+    Raises:
+        ScheduleError: the line or its zone is wrong.
+    """
+    found = parse_schedule(shape.when, shape.zone or "UTC")
+    return Precise(loops.poll.total_seconds()) if isinstance(found, Precise) else found
+
+
+def _due(shape: DueShape) -> DueSpec:
+    return DueSpec(
+        column=shape.column,
+        kind=DueKind(shape.kind),
+        zone=shape.zone,
+        grace=shape.grace,
+        inclusive=shape.bound == "inclusive",
+        on_empty=EmptyDue(shape.on_empty),
+    )
+
+
+def _action(shape: ExpireShape) -> Action:
+    return DeleteRow() if shape.set is None else SetColumns(tuple(shape.set.items()))
+
+
+def _companion(shape: CompanionShape) -> Companion:
+    return Companion(
+        sql=shape.sql.strip().removesuffix(";"),
+        rows_min=shape.rows.least,
+        rows_max=shape.rows.most,
+        before=shape.before,
+        lock_by=None if shape.lock_by is None else shape.lock_by.removeprefix(":"),
+    )

@@ -1,0 +1,210 @@
+"""What must fit together inside the settings, as far as it can be known without a database.
+
+*Invariants*: a rule that passes can be built; it can never release the same row for ever, because
+its action leaves its own held predicate false.
+*Not here*: columns, types and rights (`freehold.application.doctor`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from freehold.adapters.sql.statements import parameters
+from freehold.domain.due import DueKind, check_zone
+from freehold.domain.rules import Literal, Now, Test
+from freehold.domain.schedule import Cron, ScheduleError, parse_schedule
+from freehold.settings.notation import Comparison
+from freehold.settings.shape import (
+    Alternative,
+    CompanionShape,
+    DueShape,
+    ExpireShape,
+    FileShape,
+    LoopsShape,
+    RuleShape,
+    TenantShape,
+)
+
+_NEED_ZONE = (DueKind.NAIVE, DueKind.DATE)
+_PASSED_OVER = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$""",
+    re.DOTALL,
+)
+_ENDS_TRANSACTION = ("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release")
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong: a dotted place, and the sentence that follows it."""
+
+    place: str
+    text: str
+
+
+def findings(shape: FileShape) -> list[Finding]:
+    """Return all that does not fit together, in the order of the file."""
+    return [*_loops(shape.loops), *_names(shape.rules), *_rules(shape.rules)]
+
+
+def _loops(loops: LoopsShape) -> Iterator[Finding]:
+    if loops.heartbeat >= loops.lease:
+        yield Finding("loops.heartbeat", "must be shorter than loops.lease, or every lease ends.")
+
+
+def _names(rules: Sequence[RuleShape]) -> Iterator[Finding]:
+    first: dict[str, int] = {}
+    for index, rule in enumerate(rules):
+        if first.setdefault(rule.name, index) != index:
+            yield Finding(
+                f"rules[{index}].name",
+                f"{rule.name!r} is the name of rules[{first[rule.name]}] too; rename one of them.",
+            )
+
+
+def _rules(rules: Sequence[RuleShape]) -> Iterator[Finding]:
+    for index, rule in enumerate(rules):
+        for place, text in _rule(rule):
+            yield Finding(f"rules[{index}].{place}", f"{text} (rule {rule.name!r}).")
+
+
+def _rule(rule: RuleShape) -> Iterator[Finding]:
+    yield from _tenant(rule.tenant)
+    yield from _due(rule.due)
+    yield from _twice(rule)
+    yield from _expire(rule)
+    yield from _schedule(rule)
+    for index, companion in enumerate(rule.also):
+        for place, text in _companion(companion):
+            yield Finding(f"also[{index}].{place}", text)
+
+
+def _tenant(tenant: TenantShape) -> Iterator[Finding]:
+    if tenant.column is None and tenant.constant is None and tenant.model_fields_set:
+        yield Finding("tenant", "is empty; name a column or a constant, or leave it out")
+    if tenant.column is not None and tenant.constant is not None:
+        yield Finding("tenant", "has column and constant; keep one of them")
+
+
+def _due(due: DueShape) -> Iterator[Finding]:
+    if due.zone is None:
+        if due.kind in _NEED_ZONE:
+            yield Finding(
+                "due.zone",
+                f'is missing: a {due.kind} column needs one; add zone = "UTC" or its own',
+            )
+        return
+    try:
+        check_zone(due.zone)
+    except ValueError as error:
+        yield Finding("due.zone", f"is wrong: {error}")
+
+
+def _twice(rule: RuleShape) -> Iterator[Finding]:
+    for place, columns in (("key", rule.key), ("fence", rule.fence), ("carry", rule.carry)):
+        for column, count in Counter(columns).items():
+            if count > 1:
+                yield Finding(place, f"names {column!r} twice; once is enough")
+
+
+def _schedule(rule: RuleShape) -> Iterator[Finding]:
+    try:
+        found = parse_schedule(rule.when)
+    except ScheduleError as error:
+        yield Finding("when", f"is no schedule: {error}")
+        return
+    if rule.zone is None:
+        return
+    if not isinstance(found, Cron):
+        yield Finding("zone", "is read with a cron line only; remove it, or set due.zone")
+        return
+    try:
+        check_zone(rule.zone)
+    except ValueError as error:
+        yield Finding("zone", f"is wrong: {error}")
+
+
+def _expire(rule: RuleShape) -> Iterator[Finding]:
+    expire = rule.expire
+    if (expire.set is None) == (expire.delete is None):
+        yield Finding("expire", "must be { delete = true } or { set = { ... } }, one of the two")
+    elif expire.set is not None:
+        yield from _set(rule, expire)
+
+
+def _set(rule: RuleShape, expire: ExpireShape) -> Iterator[Finding]:
+    assert expire.set is not None
+    for column in rule.key:
+        if column in expire.set:
+            yield Finding("expire.set", f"changes the key column {column!r}; a key must stay")
+    if not rule.held:
+        yield Finding(
+            "expire.set",
+            "leaves the row held, because held is absent and every row is a hold; add held, or "
+            "expire = { delete = true }",
+        )
+    for index, alternative in enumerate(rule.held):
+        if _stays_held(alternative, expire.set):
+            yield Finding(
+                "expire.set",
+                f"leaves held[{index}] true, so that the hold would be released again; set one of "
+                f"its columns ({', '.join(alternative)}) to another value",
+            )
+
+
+def _stays_held(alternative: Alternative, assigned: dict[str, Literal | Now]) -> bool:
+    """Tell whether a row that met all conditions surely meets them after the action."""
+    return all(
+        _meets(test, assigned[column]) for column, test in alternative.items() if column in assigned
+    )
+
+
+def _meets(test: Comparison, value: Literal | Now) -> bool:
+    """Compare like the database; what only a database can tell counts as not met."""
+    if test.test is Test.IS_NULL:
+        return value is None
+    if test.test is Test.IS_NOT_NULL:
+        return value is not None
+    if value is None or isinstance(value, Now):
+        return False
+    if test.test is Test.LESS:
+        return _less(value, test.values[0])
+    return any(_equal(value, one) for one in test.values)
+
+
+def _less(value: Literal, limit: Literal) -> bool:
+    if isinstance(value, int | float) and isinstance(limit, int | float):
+        return value < limit
+    return False  # texts sort by the column's collation
+
+
+def _equal(one: Literal, other: Literal) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return _plain(one) == _plain(other)
+    return one == other
+
+
+def _plain(value: Literal) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _companion(companion: CompanionShape) -> Iterator[Finding]:
+    bare = _PASSED_OVER.sub(" ", companion.sql).strip()
+    words = bare.split(None, 1)
+    if not words:
+        yield Finding("sql", "is empty")
+    elif ";" in bare.removesuffix(";"):
+        yield Finding("sql", "holds several statements; give each its own entry in also")
+    elif words[0].lower().rstrip(";") in _ENDS_TRANSACTION:
+        yield Finding("sql", f"begins with {words[0]!r}, but it runs inside the release")
+    yield from _lock_by(companion)
+
+
+def _lock_by(companion: CompanionShape) -> Iterator[Finding]:
+    if companion.lock_by is None:
+        return
+    known = parameters(companion.sql)
+    if not companion.lock_by.startswith(":") or companion.lock_by[1:] not in known:
+        names = ", ".join(f":{name}" for name in known) or "it has none"
+        yield Finding("lock_by", f"must name a parameter of the sql ({names})")

@@ -1,0 +1,211 @@
+"""Where settings come from: a file, the environment over it, and defaults below both.
+
+*Invariants*: the first of these files counts, alone: the one that was named, `freehold.toml`,
+`[tool.freehold]` of `pyproject.toml`; a value's origin is always known.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from freehold.domain.errors import UsageError
+from freehold.settings.build import build
+from freehold.settings.consistency import Finding, findings
+from freehold.settings.notation import suggestion
+from freehold.settings.origins import origins_of
+from freehold.settings.sentences import sentences
+from freehold.settings.shape import FileShape
+from freehold.settings.values import Settings
+
+FILE_NAME = "freehold.toml"
+PROJECT_FILE = "pyproject.toml"
+PREFIX = "FREEHOLD_"
+NESTING = "__"
+FROM_FILE = "_FILE"
+SECTIONS = ("database", "loops")  # what the environment may set; rules come from the file
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The settings as they were written.
+
+    Attributes:
+        tables: the file's content with the environment's values set over it.
+        file: the file's name as it was given; empty without a file.
+        variables: the environment variable behind a dotted name.
+    """
+
+    tables: dict[str, Any] = field(repr=False)
+    file: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def place(self, dotted: str) -> str:
+        """Name the variable or the file and key that a dotted name was read from."""
+        if dotted in self.variables:
+            return self.variables[dotted]
+        return f"{self.file}: {dotted}" if self.file else dotted
+
+
+def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
+    """Read file and environment.
+
+    Args:
+        path: the file that was asked for; None looks in the current folder.
+
+    Raises:
+        UsageError: something is wrong; one sentence a line, all findings at once.
+    """
+    document = read_document(path, environ)
+    shape = read_shape(document)
+    return build(shape, origins_of(shape, document.file, document.variables))
+
+
+def read_shape(document: Document) -> FileShape:
+    """Check a document.
+
+    Raises:
+        UsageError: as `load_settings`.
+    """
+    try:
+        shape = FileShape.model_validate(document.tables)
+    except ValidationError as error:
+        raise _refusal(document, sentences(error, document.tables)) from None
+    if found := findings(shape):
+        raise _refusal(document, found)
+    return shape
+
+
+def _refusal(document: Document, found: list[Finding]) -> UsageError:
+    return UsageError("\n".join(f"{document.place(one.place)} {one.text}" for one in found))
+
+
+def read_document(path: Path | None, environ: Mapping[str, str]) -> Document:
+    """Read file and environment without looking at what the keys mean.
+
+    Raises:
+        UsageError: the file is missing or no TOML, or a variable names no setting.
+    """
+    tables, name = _read_file(path)
+    variables: dict[str, str] = {}
+    for variable in sorted(environ):
+        if variable.startswith(PREFIX):
+            _overlay(tables, variables, variable, environ)
+    return Document(tables, name, variables)
+
+
+def _read_file(path: Path | None) -> tuple[dict[str, Any], str]:
+    if path is not None:
+        return _section_of(path, required=True), str(path)
+    if Path(FILE_NAME).exists():
+        return _parse(Path(FILE_NAME)), FILE_NAME
+    if Path(PROJECT_FILE).exists():
+        tables = _section_of(Path(PROJECT_FILE), required=False)
+        return tables, PROJECT_FILE if tables else ""
+    return {}, ""
+
+
+def _section_of(path: Path, *, required: bool) -> dict[str, Any]:
+    tables = _parse(path)
+    if path.name != PROJECT_FILE:
+        return tables
+    section = tables.get("tool", {}).get("freehold")
+    if section is None and required:
+        raise UsageError(f"{path} has no [tool.freehold] table; add it, or name another file.")
+    return section or {}
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    text = _read_text(path)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is no valid TOML: {error}; mend that line.") from None
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")  # some editors put a mark in front
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist; write it with freehold init.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is no UTF-8 text; save it as UTF-8.") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _overlay(
+    tables: dict[str, Any], variables: dict[str, str], variable: str, environ: Mapping[str, str]
+) -> None:
+    """Set one variable's value over the file's, if it names a setting."""
+    section, nesting, key = variable.removeprefix(PREFIX).partition(NESTING)
+    if not nesting:
+        _check_lone(variable)
+        return
+    name = key.lower()
+    known = _keys_of(section.lower(), variable)
+    value = environ[variable]
+    if name not in known and key.endswith(FROM_FILE):
+        name = key.removesuffix(FROM_FILE).lower()
+        value = _read_secret(variable, value)
+    if name not in known:
+        raise UsageError(_unknown(variable, section, name, known))
+    _set(tables, variables, (section.lower(), name), variable, value)
+
+
+def _set(
+    tables: dict[str, Any],
+    variables: dict[str, str],
+    dotted: tuple[str, str],
+    variable: str,
+    value: str,
+) -> None:
+    section, name = dotted
+    place = f"{section}.{name}"
+    if place in variables:
+        raise UsageError(f"{variables[place]} and {variable} are both set; unset one of them.")
+    table = tables.setdefault(section, {})
+    if isinstance(table, dict):  # else the file is wrong there, and says so
+        table[name] = value
+        variables[place] = variable
+
+
+def _keys_of(section: str, variable: str) -> list[str]:
+    if section == "rules":
+        raise UsageError(f"{variable}: rules come from the file only; set it in {FILE_NAME}.")
+    if section not in SECTIONS:
+        close = suggestion(section, [*SECTIONS])
+        raise UsageError(f"{variable} names no setting: there is no [{section}]{close}.")
+    annotation = FileShape.model_fields[section].annotation
+    assert annotation is not None
+    return list(annotation.model_fields)
+
+
+def _unknown(variable: str, section: str, name: str, known: list[str]) -> str:
+    spelled = [f"{PREFIX}{section}{NESTING}{one.upper()}".lower() for one in known]
+    wrong = f"{PREFIX}{section}{NESTING}{name}"
+    close = suggestion(wrong, spelled).upper().replace("; DID YOU MEAN", "; did you mean")
+    return f"{variable} names no setting{close}."
+
+
+def _check_lone(variable: str) -> None:
+    """Refuse a single underscore where two were meant; other names are not ours to judge."""
+    section, _, key = variable.removeprefix(PREFIX).partition("_")
+    if key and section.lower() in (*SECTIONS, "rules"):
+        raise UsageError(
+            f"{variable} names no setting; did you mean {PREFIX}{section}{NESTING}{key}?"
+        )
+
+
+def _read_secret(variable: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise UsageError(f"{variable}: the file cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{variable}: the file is no UTF-8 text.") from None
