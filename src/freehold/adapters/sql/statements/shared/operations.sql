@@ -3,12 +3,12 @@
 -- Caller: adapters.sql.operations
 -- Index: the primary key
 update {s}operation
-set state = case when :retry_at is null then 'dead' else 'retrying' end,
-    reason = :reason, attempt = :attempt, available_at = coalesce(:retry_at, available_at),
+set state = :state, reason = :reason, attempt = :attempt,
+    available_at = coalesce(:retry_at, available_at),
     failure_class = :failure_class, failure_code = :failure_code,
     failure_message = :failure_message, leased_until = null, changed_at = :now
 where id = :id
-  and ((:lease_token is null and state in ('ready', 'retrying', 'deferred')
+  and ((not :leased and state in ('ready', 'retrying', 'deferred')
         and attempt = :attempt - 1)
        or (state = 'leased' and lease_token = :lease_token and attempt = :attempt))
 
