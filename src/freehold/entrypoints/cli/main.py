@@ -29,6 +29,7 @@ app = typer.Typer(
 # Each module adds its commands with `register(app)`; heavy imports stay inside the commands.
 COMMAND_MODULES = (
     "database",
+    "demo",
     "loops",
     "review",
     "schedule",
