@@ -23,6 +23,10 @@ _MICROS_PER_SECOND = 1_000_000
 _ZERO = re.compile(r"(?:0+(?:\.0*)?|0000-.*|0{8}.*)?", re.DOTALL)
 _DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[ T]00:00(?::00(?:\.0+)?)?)?")
 _COUNT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+# As PostgreSQL prints an instant; the fast way through `read_stamp`, which a scan takes row by row.
+_PRINTED = re.compile(
+    r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?\+00"
+)
 _STAMP = re.compile(
     r"""
     (?P<year>[0-9]{4}) (?P<dash>-?) (?P<month>[0-9]{2}) (?P=dash) (?P<day>[0-9]{2})
@@ -56,10 +60,12 @@ def read_stamp(text: str) -> Stamp | DueProblem:
 
     A date alone is unreadable: it names a day, and its first instant would be early.
     """
-    found = _find(_STAMP, text)
-    if isinstance(found, DueProblem):
-        return found
     try:
+        if _PRINTED.fullmatch(text):
+            return Stamp(datetime.fromisoformat(text[:-3]), timedelta(0))
+        found = _find(_STAMP, text)
+        if isinstance(found, DueProblem):
+            return found
         return Stamp(_clock(found), _named_offset(found["offset"]))
     except ValueError:  # the 30th of February, 25:00
         return DueProblem.UNREADABLE

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from json.encoder import encode_basestring
 from uuid import UUID
 
 Text = str | None
@@ -15,7 +16,9 @@ Text = str | None
 
 def pack(values: Sequence[Text]) -> str:
     """Write column texts as one JSON array, byte for byte as both databases write it."""
-    return json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
+    return (
+        f"[{','.join('null' if value is None else encode_basestring(value) for value in values)}]"
+    )
 
 
 def unpack(packed: str) -> tuple[Text, ...]:
