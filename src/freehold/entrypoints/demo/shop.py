@@ -42,6 +42,7 @@ CANCEL = "update carts set status = 'cancelled' where id = ? and hold_token = ? 
 SHOPS = ("harbour", "old town", "lakeside")
 WINDOW = timedelta(seconds=6)
 PAUSE_SECONDS = 0.25
+RENEW_BELOW, CONFIRM_BELOW, CANCEL_BELOW = 0.3, 0.6, 0.75  # draws in [0, 1); the rest lapses
 
 
 def make_table(path: Path) -> None:
@@ -82,14 +83,14 @@ class Shop:
 
     def _touch(self, key: int, token: str) -> None:
         luck, now = self._dice.luck(), self._now()
-        if luck < 0.3:
+        if luck < RENEW_BELOW:
             new = self._dice.name()
             renewed = self._connection.execute(RENEW, (new, self._now(WINDOW), key, token, now))
             if renewed.rowcount:
                 self._open.append((key, new))
-        elif luck < 0.6:
+        elif luck < CONFIRM_BELOW:
             self._connection.execute(CONFIRM, (now, key, token, now))
-        elif luck < 0.75:
+        elif luck < CANCEL_BELOW:
             self._connection.execute(CANCEL, (key, token))
 
     def close(self) -> None:
