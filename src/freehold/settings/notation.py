@@ -43,6 +43,11 @@ def suggestion(word: str, known: list[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def full_stop(sentence: str) -> str:
+    """End a sentence, unless a question mark has."""
+    return sentence if sentence.endswith("?") else f"{sentence}."
+
+
 def read_duration(value: Any) -> timedelta:
     """Read `250ms`, `30s` or `1h30m`."""
     if isinstance(value, timedelta):

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from freehold.settings.consistency import Finding
-from freehold.settings.notation import kind_of, suggestion
+from freehold.settings.notation import full_stop, kind_of, suggestion
 from freehold.settings.shape import FileShape, Shape
 
 Place = tuple[int | str, ...]
@@ -23,7 +23,7 @@ _ELSEWHERE = {  # words that people try, and what is meant
     "schedule": 'write when = "..."',
     "cron": 'write when = "..."',
     "action": "write expire = { ... }",
-    "companions": "write also = [{ sql = ... }]",
+    "companions": 'write also = [{ sql = "..." }]',
     "timezone": "write zone",
     "tz": "write zone",
 }
@@ -38,13 +38,23 @@ _WANTED = {
     "model_type": "a table",
     "model_attributes_type": "a table",
 }
+_FIXED = {
+    "value_error": "{error}",
+    "string_pattern_mismatch": "must be 1 to 64 of the letters a-z, digits, _ and -",
+    "too_short": "is empty; name at least one",
+    "string_too_short": "is empty; write a name",
+    "too_long": "has more than {max_length} entries",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "finite_number": "must be a finite number",
+}
 _TO_COME = ("direct", "window")
 
 
 def sentences(error: ValidationError, tables: Mapping[str, Any]) -> list[Finding]:
     """Return one finding for each error."""
     return [
-        Finding(dotted(_at(one)), f"{_sentence(one)}{_of_rule(_at(one), tables)}.")
+        Finding(dotted(_at(one)), full_stop(f"{_sentence(one)}{_of_rule(_at(one), tables)}"))
         for one in error.errors(include_url=False)
     ]
 
@@ -70,37 +80,24 @@ def _of_rule(place: Place, tables: Mapping[str, Any]) -> str:
 
 
 def _sentence(error: ErrorDetails) -> str:
-    kind, context = error["type"], error.get("ctx", {})
-    match kind:
-        case "value_error":
-            return str(context["error"])
-        case "missing":
-            return f"is missing; add {_example(_at(error))}"
-        case "extra_forbidden":
-            return _unknown(_at(error))
-        case "literal_error":
-            return _not_a_word(_at(error), error["input"])
-        case "string_pattern_mismatch":
-            return "must be 1 to 64 of the letters a-z, digits, _ and -"
-        case "too_short" | "string_too_short":
-            return "is empty; name at least one" if kind == "too_short" else "is empty"
-        case "too_long":
-            return f"has more than {context['max_length']} entries"
-        case "greater_than_equal":
-            return f"must be at least {context['ge']}"
-        case "less_than_equal":
-            return f"must be at most {context['le']}"
-        case _ if kind in _WANTED:
-            return f"must be {_WANTED[kind]}, not {kind_of(error['input'])}"
-        case _:
-            return f"is wrong: {error['msg'].lower()}"
+    kind, place, context = error["type"], _at(error), error.get("ctx", {})
+    if kind in _WANTED:
+        return f"must be {_WANTED[kind]}, not {kind_of(error['input'])}"
+    if kind in _FIXED:
+        return _FIXED[kind].format_map(context)
+    if kind == "missing":
+        return f"is missing; add {_example(place)}"
+    if kind == "extra_forbidden":
+        return _unknown(place)
+    if kind == "literal_error":
+        return _not_a_word(place, error["input"])
+    return f"is wrong: {error['msg']}"
 
 
 def _unknown(place: Place) -> str:
     name, known = str(place[-1]), list(_keys_at(place[:-1]))
-    close = suggestion(name, known)
-    if not close and name in _ELSEWHERE:
-        close = f"; {_ELSEWHERE[name]}"
+    elsewhere = _ELSEWHERE.get(name)
+    close = f"; {elsewhere}" if elsewhere else suggestion(name, known)
     return f"is unknown{close or '; known here: ' + ', '.join(known)}"
 
 

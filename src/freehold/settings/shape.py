@@ -9,9 +9,10 @@ from the dataclasses that they end in.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 
@@ -67,6 +68,8 @@ _ASSIGNMENT_SCHEMA = {
 }
 _ROWS_SCHEMA = {"type": "string", "pattern": r"^(any|\d{1,9}(-(\d{1,9})?)?)$"}
 
+_ANY_ROWS: Any = "any"  # as it is written; every default is read like a value of the file
+
 Duration = Annotated[timedelta, PlainValidator(read_duration), WithJsonSchema(_DURATION_SCHEMA)]
 Span = Annotated[timedelta, PlainValidator(read_span), WithJsonSchema(_DURATION_SCHEMA)]
 Url = Annotated[str, AfterValidator(check_url)]
@@ -83,7 +86,7 @@ Rows = Annotated[RowRange, PlainValidator(read_rows), WithJsonSchema(_ROWS_SCHEM
 def _default(owner: type, name: str) -> Any:
     """Return a dataclass field's default as the file would have it."""
     found = next(one for one in fields(owner) if one.name == name)
-    value = found.default_factory() if found.default is MISSING else found.default  # type: ignore[misc]  # one of the two is set
+    value = found.default if found.default_factory is MISSING else found.default_factory()
     return written(value)
 
 
@@ -94,10 +97,18 @@ def written(value: Any) -> Any:
     return [written(one) for one in value] if isinstance(value, tuple) else value
 
 
+S = TypeVar("S", bound="Shape")
+
+
 class Shape(BaseModel):
     """One table of the file."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, validate_default=True)
+
+
+def _empty(shape: type[S]) -> Callable[[], S]:
+    """Return a maker of the table that is absent from the file."""
+    return lambda: shape.model_validate({})
 
 
 class DatabaseShape(Shape):
@@ -211,7 +222,8 @@ class CompanionShape(Shape):
         examples=["update stock set free = free + :qty where id = :stock_id"],
     )
     rows: Rows = Field(
-        "any", description="How many rows it may change, else the release is rolled back."
+        _ANY_ROWS,
+        description="How many rows it may change, else the release is rolled back.",
     )
     before: bool = Field(False, description="Run ahead of the release.")
     lock_by: str | None = Field(
@@ -251,7 +263,7 @@ class RuleShape(Shape):
         description="The columns that name one row.", examples=[["id"]]
     )
     tenant: TenantShape = Field(
-        TenantShape(column=None, constant=None),
+        default_factory=_empty(TenantShape),
         description="Who a hold belongs to; absent: nobody.",
     )
     held: list[Alternative] = Field(
@@ -310,14 +322,20 @@ class RuleShape(Shape):
         le=10_000,
         description="Holds in one transaction, at most.",
     )
-    retry: RetryShape = Field(RetryShape(), description="When a failed operation is tried again.")
+    retry: RetryShape = Field(
+        default_factory=_empty(RetryShape), description="When a failed operation is tried again."
+    )
 
 
 class FileShape(Shape):
     """The whole file."""
 
-    database: DatabaseShape = Field(DatabaseShape(), description="The database.")
-    loops: LoopsShape = Field(LoopsShape(), description="The loops of freehold run.")
+    database: DatabaseShape = Field(
+        default_factory=_empty(DatabaseShape), description="The database."
+    )
+    loops: LoopsShape = Field(
+        default_factory=_empty(LoopsShape), description="The loops of freehold run."
+    )
     rules: list[RuleShape] = Field([], description="One [[rules]] table for each rule.")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from pydantic import ValidationError
 from freehold.domain.errors import UsageError
 from freehold.settings.build import build
 from freehold.settings.consistency import Finding, findings
-from freehold.settings.notation import suggestion
-from freehold.settings.origins import origins_of
+from freehold.settings.effective import Setting, effective
+from freehold.settings.notation import full_stop, suggestion
 from freehold.settings.sentences import sentences
 from freehold.settings.shape import FileShape
 from freehold.settings.values import Settings
@@ -63,7 +64,12 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
     """
     document = read_document(path, environ)
     shape = read_shape(document)
-    return build(shape, origins_of(shape, document.file, document.variables))
+    return build(shape, {one.name: one.origin for one in settings_of(document, shape)})
+
+
+def settings_of(document: Document, shape: FileShape) -> list[Setting]:
+    """Return every setting of a checked document, with its origin."""
+    return effective(shape, document.tables, document.file, document.variables)
 
 
 def read_shape(document: Document) -> FileShape:
@@ -114,10 +120,13 @@ def _section_of(path: Path, *, required: bool) -> dict[str, Any]:
     tables = _parse(path)
     if path.name != PROJECT_FILE:
         return tables
-    section = tables.get("tool", {}).get("freehold")
-    if section is None and required:
+    tools = tables.get("tool")
+    section = tools.get("freehold") if isinstance(tools, dict) else None
+    if section is None and not required:
+        return {}
+    if not isinstance(section, dict):
         raise UsageError(f"{path} has no [tool.freehold] table; add it, or name another file.")
-    return section or {}
+    return section
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -180,17 +189,18 @@ def _keys_of(section: str, variable: str) -> list[str]:
         raise UsageError(f"{variable}: rules come from the file only; set it in {FILE_NAME}.")
     if section not in SECTIONS:
         close = suggestion(section, [*SECTIONS])
-        raise UsageError(f"{variable} names no setting: there is no [{section}]{close}.")
+        raise UsageError(full_stop(f"{variable} names no setting: no table [{section}]{close}"))
     annotation = FileShape.model_fields[section].annotation
     assert annotation is not None
     return list(annotation.model_fields)
 
 
 def _unknown(variable: str, section: str, name: str, known: list[str]) -> str:
-    spelled = [f"{PREFIX}{section}{NESTING}{one.upper()}".lower() for one in known]
-    wrong = f"{PREFIX}{section}{NESTING}{name}"
-    close = suggestion(wrong, spelled).upper().replace("; DID YOU MEAN", "; did you mean")
-    return f"{variable} names no setting{close}."
+    close = get_close_matches(name, known, n=1)
+    meant = [f"{PREFIX}{section}{NESTING}{one}".upper() for one in close or known]
+    if close:
+        return f"{variable} names no setting; did you mean {meant[0]}?"
+    return f"{variable} names no setting; known are {', '.join(meant)}."
 
 
 def _check_lone(variable: str) -> None:

@@ -28,6 +28,7 @@ app = typer.Typer(
 
 # Each module adds its commands with `register(app)`; heavy imports stay inside the commands.
 COMMAND_MODULES = (
+    "config",
     "database",
     "demo",
     "loops",

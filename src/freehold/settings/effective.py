@@ -1,0 +1,68 @@
+"""Every setting as it stands in the end, with its value as written and where that came from.
+
+*Invariants*: each setting of the file's shape is there once, under its dotted name, with a rule's
+name in the place of its number: `database.url`, `rules.cart.promise`; a secret is masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from freehold.settings.shape import FileShape, Shape
+from freehold.settings.url import masked
+
+DEFAULT = "default"
+_SECRETS = {"database.url": masked}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting.
+
+    Attributes:
+        value: as the file would have it; None where it is absent and has no default.
+        origin: "default", the file's name, or the variable's.
+    """
+
+    name: str
+    value: Any
+    origin: str
+
+
+def effective(
+    shape: FileShape, tables: Mapping[str, Any], file: str, variables: Mapping[str, str]
+) -> list[Setting]:
+    """Return every setting, in the order of the file's shape.
+
+    Args:
+        tables: what `shape` was read from.
+        variables: the environment variable behind a dotted name.
+    """
+    named: list[tuple[str, Shape, Mapping[str, Any]]] = [
+        ("database", shape.database, tables.get("database", {})),
+        ("loops", shape.loops, tables.get("loops", {})),
+    ]
+    for index, rule in enumerate(shape.rules):
+        named.append((f"rules.{rule.name}", rule, tables["rules"][index]))
+    return [
+        Setting(place, _shown(place, value), variables.get(place) or (file if given else DEFAULT))
+        for prefix, table, written in named
+        for place, value, given in _walk(table, written, prefix)
+    ]
+
+
+def _walk(shape: Shape, written: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any, bool]]:
+    for name, field in type(shape).model_fields.items():
+        value, place = getattr(shape, name), f"{prefix}.{name}"
+        if isinstance(value, Shape):
+            yield from _walk(value, written.get(name, {}), place)
+        elif name in written:
+            yield place, written[name], True
+        else:
+            yield place, field.get_default(call_default_factory=True), False
+
+
+def _shown(place: str, value: Any) -> Any:
+    return _SECRETS[place](value) if place in _SECRETS else value
