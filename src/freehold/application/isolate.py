@@ -1,166 +1,215 @@
 """Find the rows of a batch that the database refuses, in separate transactions.
 
-Never savepoints: a deferred constraint fails only at COMMIT. Rows that failed before are tried
-apart from the fresh ones, which therefore commit at once. *Invariants*: only a row that failed
-alone spends an attempt; a rule whose fresh rows all fail alike is reported, not buried.
+Never savepoints: a deferred constraint fails only at COMMIT. Fresh rows go first and together;
+rows that failed before go alone. *Invariants*: only a row that failed alone spends an attempt, and
+only once the whole batch was tried; a rule that fails as a whole is reported, and spends none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
-from freehold.application.release import BatchResult
+from freehold.application.release import BatchResult, put_off_busy
 from freehold.application.rulestate import CAREFUL_BATCH
+from freehold.application.together import Tools, release_these
 from freehold.domain.errors import (
     DatabaseAway,
+    DatabaseBusy,
     DatabaseError,
     RowRefused,
+    RuleRefused,
     StatementTimedOut,
 )
+from freehold.domain.expiry import DeferReason
 from freehold.domain.operations import Claim
 from freehold.domain.retries import Bury, Failure, FailureClass, after_failure
 from freehold.domain.rules import Rule
-from freehold.ports.ledger import Ledger
-from freehold.ports.system import Boundary, Checkpoint, Dice
+from freehold.ports.ledger import Transaction
+from freehold.ports.system import Boundary
 
 SAMPLE = 3  # single rows that decide whether a whole rule fails
+REPEATS = 1  # a batch that stays locked is cut, not repeated at length
+CUTTABLE = (RowRefused, RuleRefused, StatementTimedOut, DatabaseBusy)
 
-ReleaseThese = Callable[[Rule, Sequence[Claim]], BatchResult]
 
-
+@dataclass(slots=True)
 class Isolation:
     """One failed batch on its way to single rows."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        checkpoint: Checkpoint,
-        dice: Dice,
-        rule: Rule,
-        release_these: ReleaseThese,
-    ) -> None:
-        self._ledger = ledger
-        self._checkpoint = checkpoint
-        self._dice = dice
-        self._rule = rule
-        self._release_these = release_these
-        self.result = BatchResult()
-        self.rule_fails: str | None = None
+    tools: Tools
+    rule: Rule
+    result: BatchResult = field(default_factory=BatchResult)
+    _alone: dict[int, tuple[Claim, DatabaseError]] = field(default_factory=dict)
 
     def run(self, claims: Sequence[Claim], error: DatabaseError) -> BatchResult:
         """Cut a refused batch until the poison rows stand alone.
 
         Raises:
-            RuleRefused: schema or privilege is at fault, not a row.
+            RuleRefused: the rule fails as a whole; no attempt was spent.
+            DatabaseAway: a row took the connection down, or the server is gone.
         """
+        self._blame_rule(error)
         if len(claims) == 1:
-            self._fail(claims[0], error)
-            return self.result
-        failed = [(part, why) for part in _parts(claims) if (why := self._try(part)) is not None]
-        if self._all_alike(claims, failed) and self._whole_rule_fails(failed[0][1]):
-            return self.result
-        for part, why in failed:
-            self._cut(part, why)
+            self._note(claims[0], error)
+        else:
+            self._run_parts(claims, error)
+        self._spend()
         return self.result
 
-    def _cut(self, claims: Sequence[Claim], error: DatabaseError) -> None:
-        """Bisect; a single row that failed spends its attempt."""
+    def _run_parts(self, claims: Sequence[Claim], error: DatabaseError) -> None:
+        fresh = [claim for claim in claims if claim.failed_count == 0]
+        before = [claim for claim in claims if claim.failed_count > 0]
+        why = self._try(fresh) if before else error
+        if why is not None:
+            self._cut(fresh, why, whole=True)
+        for claim in before:
+            self._try_alone(claim)
+
+    def _cut(self, claims: Sequence[Claim], error: DatabaseError, *, whole: bool = False) -> None:
+        """Bisect; the first cut also asks whether it is the rule that fails."""
         if len(claims) == 1:
-            self._fail(claims[0], error)
+            self._note(claims[0], error)
             return
-        for half in _halves(claims):
-            why = self._try(half)
-            if why is not None:
-                self._cut(half, why)
+        tried = [(half, self._try(half)) for half in _halves(claims)]
+        failed = [(half, why) for half, why in tried if why is not None]
+        if whole and len(failed) == len(tried):
+            self._blame_rule_if_alike([why for _, why in failed])
+        for half, why in failed:
+            self._cut(half, why)
 
     def _try(self, claims: Sequence[Claim]) -> DatabaseError | None:
+        """Release claims in a transaction of their own; return why the database would not."""
         try:
-            self.result.add(self._release_these(self._rule, claims))
-        except (RowRefused, StatementTimedOut) as error:
+            self.result.add(release_these(self.tools, self.rule, claims, repeats=REPEATS))
+        except CUTTABLE as error:
+            self._blame_rule(error)
             return error
         return None
 
-    def _all_alike(
-        self, claims: Sequence[Claim], failed: Sequence[tuple[Sequence[Claim], DatabaseError]]
-    ) -> bool:
-        codes = {error.code for _, error in failed}
-        timed_out = any(isinstance(error, StatementTimedOut) for _, error in failed)
-        return len(failed) == len(_parts(claims)) and len(codes) == 1 and not timed_out
+    def _try_alone(self, claim: Claim) -> None:
+        why = self._try([claim])
+        if why is not None:
+            self._note(claim, why)
 
-    def _whole_rule_fails(self, error: DatabaseError) -> bool:
-        """Try three of the rule's newest rows alone; rows that failed before are no evidence."""
-        with self._ledger.transaction() as tx:
-            sample = [
-                claim
-                for claim in tx.operations.newest(self._rule.name, SAMPLE)
-                if claim.attempt == 0
-            ]
-        refusals = [self._try([claim]) for claim in sample]
-        alike = all(why is not None and why.code == error.code for why in refusals)
-        if len(sample) == SAMPLE and alike:
-            self.rule_fails = f"every row tried was refused: {error}"
-        return self.rule_fails is not None
+    def _note(self, claim: Claim, error: DatabaseError) -> None:
+        self._alone[claim.id] = (claim, error)
+
+    # ------------------------------------------------------------- is it the rule that fails?
+
+    def _blame_rule(self, error: DatabaseError) -> None:
+        """Tell a broken mapping from a row whose trigger fails with an error of that class.
+
+        Raises:
+            RuleRefused: the rule's statements are refused even where they meet no row.
+        """
+        if isinstance(error, RuleRefused):
+            with self.tools.ledger.transaction() as tx:
+                tx.holds(self.rule).rehearse()
+
+    def _blame_rule_if_alike(self, errors: Sequence[DatabaseError]) -> None:
+        """Try three of the rule's newest rows alone; rows that failed before are no evidence.
+
+        Raises:
+            RuleRefused: all of them were refused alike.
+        """
+        first = errors[0]
+        passing = isinstance(first, StatementTimedOut | DatabaseBusy)
+        if passing or any(error.code != first.code for error in errors):
+            return
+        with self.tools.ledger.transaction() as tx:
+            newest = tx.operations.newest(self.rule.name, SAMPLE)
+        sample = [claim for claim in newest if claim.failed_count == 0]
+        if len(sample) == SAMPLE and all(self._is_like(claim, first) for claim in sample):
+            raise RuleRefused(f"every row tried was refused: {first}", first.code)
+
+    def _is_like(self, claim: Claim, error: DatabaseError) -> bool:
+        why = self._try([claim])
+        return why is not None and why.code == error.code
+
+    # ----------------------------------------------------------------- after a lost connection
 
     def run_careful(self, claims: Sequence[Claim], lease: timedelta) -> BatchResult:
-        """After a lost backend: leased batches of a few rows, then single rows."""
-        for start in range(0, len(claims), CAREFUL_BATCH):
-            part = claims[start : start + CAREFUL_BATCH]
+        """After a lost backend: leased batches of a few rows, then single rows.
+
+        Raises:
+            RuleRefused: the rule fails as a whole.
+            DatabaseAway: the server is gone.
+        """
+        for part in _careful_parts(claims):
             leased = self._leased(part, lease)
             if leased and not self._survives(leased):
                 for claim in leased:
-                    self._alone(claim)
+                    self._survive_alone(claim)
+        self._spend()
         return self.result
 
     def _leased(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[Claim]:
         """Lease what is still claimable; operations under our own lease already stay ours."""
-        with self._ledger.transaction() as tx:
+        with self.tools.ledger.transaction() as tx:
             ids = [claim.id for claim in claims]
             token = claims[0].lease_token
-            kept = tx.operations.claim_these(ids, token) if token is not None else ()
+            kept = [] if token is None else tx.operations.claim_these(ids, token)
             leased = tx.operations.lease_these(ids, tx.now + lease)
-        self._checkpoint.reach(Boundary.LEASE_COMMITTED)
+        self.tools.checkpoint.reach(Boundary.LEASE_COMMITTED)
         return leased or [claim for claim in kept if claim.lease_token is not None]
 
     def _survives(self, claims: Sequence[Claim]) -> bool:
         try:
             why = self._try(claims)
+            if why is not None:
+                self._cut(claims, why)
         except DatabaseAway:
             return False
-        if why is not None:
-            self._cut(claims, why)
         return True
 
-    def _alone(self, claim: Claim) -> None:
+    def _survive_alone(self, claim: Claim) -> None:
         try:
-            why = self._try([claim])
+            self._try_alone(claim)
         except DatabaseAway as lost:
-            why = lost
-        if why is not None:
-            self._fail(claim, why)
+            self._note(claim, lost)
 
-    def _fail(self, claim: Claim, error: DatabaseError) -> None:
-        """Spend an attempt: try again by the policy, or give up."""
-        timed_out = isinstance(error, StatementTimedOut)
-        kind = FailureClass.TRANSIENT if timed_out else FailureClass.BROKEN
-        failure = Failure(kind, str(error), error.code)
-        attempt = claim.attempt + (0 if claim.lease_token is not None else 1)
-        next_step = after_failure(self._rule.retry, attempt, failure, self._dice.luck())
-        self._checkpoint.reach(Boundary.FAILURE_CLASSIFIED)
-        with self._ledger.transaction() as tx:
-            retry_at = None if isinstance(next_step, Bury) else tx.now + next_step.after
-            written = tx.operations.fail(claim, failure, attempt, retry_at)
-        self._checkpoint.reach(Boundary.FAILURE_WRITTEN)
-        self.result.buried_count += int(written and retry_at is None)
+    # -------------------------------------------------------------------------- what it costs
+
+    def _spend(self) -> None:
+        """Spend an attempt for each row that failed alone, or put it off where it was locked."""
+        if not self._alone:
+            return
+        self.tools.checkpoint.reach(Boundary.FAILURE_CLASSIFIED)
+        with self.tools.ledger.transaction() as tx:
+            buried = [self._fail(tx, claim, error) for claim, error in self._alone.values()]
+        self.result.buried_count += sum(buried)
+        self._alone.clear()
+        self.tools.checkpoint.reach(Boundary.FAILURE_WRITTEN)
+
+    def _fail(self, tx: Transaction, claim: Claim, error: DatabaseError) -> bool:
+        """Write how one row failed; tell whether it is dead now."""
+        if isinstance(error, DatabaseBusy):
+            ours = tx.operations.claim_these([claim.id], claim.lease_token)
+            tx.operations.put_off([put_off_busy(one, tx.now) for one in ours])
+            self.result.deferred[DeferReason.BUSY] += len(ours)
+            return False
+        failure = _failure(error)
+        attempt = claim.failed_count + 1
+        next_step = after_failure(self.rule.retry, attempt, failure, self.tools.dice.luck())
+        retry_at = None if isinstance(next_step, Bury) else tx.now + next_step.after
+        return tx.operations.fail(claim, failure, attempt, retry_at) and retry_at is None
+
+
+def _failure(error: DatabaseError) -> Failure:
+    timed_out = isinstance(error, StatementTimedOut)
+    kind = FailureClass.TRANSIENT if timed_out else FailureClass.BROKEN
+    return Failure(kind, str(error), error.code)
 
 
 def _halves(claims: Sequence[Claim]) -> list[Sequence[Claim]]:
     middle = (len(claims) + 1) // 2
-    return [half for half in (claims[:middle], claims[middle:]) if half]
+    return [claims[:middle], claims[middle:]]
 
 
-def _parts(claims: Sequence[Claim]) -> list[Sequence[Claim]]:
-    """Cut rows that failed before from fresh ones; a batch of one sort is halved."""
-    before = [claim for claim in claims if claim.attempt > 0]
-    fresh = [claim for claim in claims if claim.attempt == 0]
-    return [before, fresh] if before and fresh else _halves(claims)
+def _careful_parts(claims: Sequence[Claim]) -> list[Sequence[Claim]]:
+    """Cut fresh rows into small parts; rows that failed before come last, each alone."""
+    fresh = [claim for claim in claims if claim.failed_count == 0]
+    small = [fresh[at : at + CAREFUL_BATCH] for at in range(0, len(fresh), CAREFUL_BATCH)]
+    return [*small, *([claim] for claim in claims if claim.failed_count > 0)]

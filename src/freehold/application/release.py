@@ -177,10 +177,15 @@ def _put_off(tx: Transaction, doors: _Doors) -> None:
 
 def _put(claim: Claim, defer: Defer, now: datetime) -> Put:
     """Come back at the instant that the decision names, else after a doubling pause."""
-    if defer.until is not None:
-        return Put(claim.id, defer.reason.value, defer.until, deferrals=0)
+    if defer.until is None:
+        return put_off_busy(claim, now)
+    return Put(claim.id, defer.reason.value, defer.until, deferrals=0)
+
+
+def put_off_busy(claim: Claim, now: datetime) -> Put:
+    """Come back after a pause that doubles each time the row is still locked."""
     pause = min(BUSY_FIRST * 2 ** min(claim.deferrals, 10), BUSY_MOST)
-    return Put(claim.id, defer.reason.value, now + pause, claim.deferrals + 1)
+    return Put(claim.id, DeferReason.BUSY.value, now + pause, claim.deferrals + 1)
 
 
 def _to_review(tx: Transaction, doors: _Doors) -> None:

@@ -39,14 +39,16 @@ def batch_size(ledger: Ledger, rule: Rule) -> int:
     return min(rule.batch_size, ledger.batch_limit or rule.batch_size)
 
 
-def pause(tx: Transaction, rule: Rule, reason: str) -> RuleState:
+def pause(
+    tx: Transaction, rule: Rule, reason: str, first_probe: timedelta = PROBE_FIRST
+) -> RuleState:
     """Pause a rule that fails as a whole; no attempt is spent, and a probe comes by itself."""
     state = tx.rules.lock(rule.name) or RuleState(rule.name, rule.fingerprint, RuleCondition.ACTIVE)
     paused = replace(
         state,
         condition=RuleCondition.PAUSED,
         reason=reason,
-        probe_at=tx.now + min(PROBE_FIRST * 2 ** min(state.probe_count, 10), PROBE_MOST),
+        probe_at=tx.now + min(first_probe * 2 ** min(state.probe_count, 10), PROBE_MOST),
         probe_count=state.probe_count + 1,
     )
     tx.rules.write(paused)
@@ -90,7 +92,9 @@ def be_careful(ledger: Ledger, rule: Rule, server_before: datetime | None) -> Ru
         tx.rules.write(careful)
         if crashes >= SERVER_CRASHES_MAX:
             reason = f"the database server restarted {crashes} times with this rule in hand"
-            return pause(tx, rule, reason)
+            return pause(tx, rule, reason, PROBE_MOST)
+        if careful.condition is RuleCondition.PAUSED:
+            return pause(tx, rule, careful.reason or "a probe lost its connection")
         return careful
 
 

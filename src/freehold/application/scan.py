@@ -24,6 +24,7 @@ from freehold.ports.system import Boundary, Checkpoint
 
 LEAD_BATCHES = 20
 OVERLAP = timedelta(seconds=10)  # a host's transaction may commit this long after it wrote due
+FULL_EVERY = timedelta(seconds=15)  # as the sweep: what was passed over waits no longer
 MALFORMED_DUE = "malformed due"
 
 
@@ -34,11 +35,14 @@ class Place:
     Attributes:
         since: what was due at that instant has been seen; None is the beginning.
         after: the row after which an unfinished pass goes on.
+        began_at: when the unfinished pass began.
+        full_at: when a pass began from the beginning.
     """
 
     since: datetime | None = None
     after: ScanCursor | None = None
     began_at: datetime | None = None
+    full_at: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -75,14 +79,10 @@ class Scanner:
         self._checkpoint = checkpoint
         self._places: dict[str, Place] = {}
 
-    def from_beginning(self, rule: Rule) -> None:
-        """Let the next pass of a rule read from the beginning, as the sweep does."""
-        self._places.pop(rule.name, None)
-
     def something_due(self, rule: Rule) -> bool:
         """Tell whether a scan would find a row; costs one row."""
-        place = self._places.get(rule.name, Place())
         with self._ledger.transaction() as tx:
+            place = self._place(rule, tx.now)
             since = _before(place.since)
             return bool(tx.holds(rule).find_due(place.after, 1, since))
 
@@ -103,6 +103,15 @@ class Scanner:
                 limit = self._halve(rule, limit, error)
         return result
 
+    def _place(self, rule: Rule, now: datetime) -> Place:
+        """Return where to go on; from time to time that is the beginning.
+
+        Only there are holds found that became due long ago: held again, or written late.
+        """
+        place = self._places.get(rule.name, Place())
+        rested = place.full_at is None or now - place.full_at >= FULL_EVERY
+        return Place(full_at=now) if place.after is None and rested else place
+
     def _step(self, rule: Rule, tick_id: int | None, limit: int, result: ScanResult) -> bool:
         """Scan one page in a transaction of its own; False when there is enough work ahead."""
         with self._ledger.transaction() as tx:
@@ -117,11 +126,17 @@ class Scanner:
         return True
 
     def _halve(self, rule: Rule, limit: int, error: DatabaseError) -> int:
-        """Read fewer rows after a refusal; a row refused alone is noted as malformed and passed."""
+        """Read fewer rows after a refusal; a row refused alone is noted as malformed and passed.
+
+        Raises:
+            StatementTimedOut: the scan itself is too slow; no row is to blame.
+        """
         if limit > 1:
             return limit // 2
+        if isinstance(error, StatementTimedOut):
+            raise error
         with self._ledger.transaction() as tx:
-            place = self._places.get(rule.name, Place())
+            place = self._place(rule, tx.now)
             row = tx.holds(rule).find_due(place.after, 1, _before(place.since))[0]
             tx.operations.enqueue([malformed(rule, row, str(error))], None)
         after = ScanCursor(row.due or "", row.hold_key)
@@ -135,7 +150,7 @@ class Scanner:
     def _page(
         self, tx: Transaction, rule: Rule, tick_id: int | None, limit: int
     ) -> tuple[ScanResult, Place]:
-        place = self._places.get(rule.name, Place())
+        place = self._place(rule, tx.now)
         page = ScanResult()
         rows = tx.holds(rule).find_due(place.after, limit, _before(place.since))
         self._checkpoint.reach(Boundary.DUE_READ)
@@ -144,7 +159,7 @@ class Scanner:
         page.finished = len(rows) < limit
         began_at = place.began_at or tx.now
         if page.finished:
-            return page, Place(since=began_at)
+            return page, Place(since=began_at, full_at=place.full_at)
         after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
         return page, replace(place, after=after, began_at=began_at)
 

@@ -12,28 +12,22 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from freehold.application.isolate import Isolation
+from freehold.application.isolate import CUTTABLE, Isolation
 from freehold.application.release import BatchResult, release_batch
 from freehold.application.repeat import repeated
 from freehold.application.rulestate import (
     admit,
-    batch_size,
     be_careful,
     may_work,
     pause,
     resume,
     trust_again,
 )
-from freehold.domain.errors import (
-    DatabaseAway,
-    DatabaseError,
-    RowRefused,
-    RuleRefused,
-    StatementTimedOut,
-)
+from freehold.application.together import Tools, may_run, release_these
+from freehold.domain.errors import DatabaseAway, DatabaseError, RuleRefused
 from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
-from freehold.ports.ledger import Ledger, RuleCondition, RuleState, Transaction
+from freehold.ports.ledger import Ledger, Put, RuleCondition, RuleState, Transaction
 from freehold.ports.system import Boundary, Checkpoint, Dice, Pause
 
 LEASE = timedelta(seconds=30)
@@ -52,10 +46,17 @@ class PassEnd(StrEnum):
 
 @dataclass(slots=True)
 class _Memory:
-    """What a worker remembers about a rule between passes."""
+    """What a worker remembers about a rule between passes.
+
+    Attributes:
+        lost_at: when the server was started that was lost with a batch of the rule in hand; kept
+            until the ledger knows of the loss.
+    """
 
     floor: datetime | None = None
     clean_batches: int = 0
+    lost: bool = False
+    lost_at: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -68,12 +69,17 @@ class PassResult:
 
 @dataclass(slots=True)
 class _Taken:
-    """Claims taken by the first transaction of a pass, for when it fails."""
+    """What the first transaction of a pass took, for when it fails."""
 
     claims: Sequence[Claim] = ()
     state: RuleState | None = None
     allowed: bool = False
     result: BatchResult | None = None
+    server_started_at: datetime | None = None
+
+    @property
+    def is_probe(self) -> bool:
+        return self.state is not None and self.state.condition is RuleCondition.PAUSED
 
 
 class Worker:
@@ -89,18 +95,16 @@ class Worker:
         lease: timedelta = LEASE,
         on_batch: Callable[[Rule, BatchResult], None] | None = None,
     ) -> None:
+        self._tools = Tools(ledger, checkpoint, dice, pause)
         self._ledger = ledger
-        self._checkpoint = checkpoint
-        self._dice = dice
-        self._pause = pause
         self._lease = lease
         self._on_batch = on_batch
-        self._memory: dict[str, _Memory] = {}
+        self._memories: dict[str, _Memory] = {}
         self.in_hand: str | None = None
 
     def forget_floors(self) -> None:
         """Read from the beginning at the next pass; the sweep asks for it."""
-        for memory in self._memory.values():
+        for memory in list(self._memories.values()):
             memory.floor = None
 
     def work(self, rule: Rule) -> PassResult:
@@ -108,52 +112,64 @@ class Worker:
 
         Raises:
             DatabaseAway: the database cannot be reached; nothing is lost, try again later.
+            DatabaseBusy: the database stayed locked; nothing is lost, try again later.
         Crash: claimed rows are free at once, leased ones when their lease ends.
         """
-        self.in_hand = f"{rule.name}: up to {batch_size(self._ledger, rule)} holds"
+        self.in_hand = f"{rule.name}: up to {rule.batch_size} holds"
         taken = _Taken()
-        server = self._ledger.server_started_at
         try:
-            repeated(lambda: self._first(rule, taken), self._dice, self._pause)
-            return self._done(rule, taken)
+            self._tell_loss(rule)
+            return self._attempt(rule, taken)
         except RuleRefused as error:
-            return self._paused(rule, str(error))
-        except (RowRefused, StatementTimedOut) as error:
-            return self._isolated(rule, taken, error)
+            return self._paused(rule, taken, str(error))
         except DatabaseAway:
             if not taken.claims:
                 raise
-            return self._after_loss(rule, taken, server)
+            return self._after_loss(rule, taken)
         finally:
             self.in_hand = None
+
+    # ------------------------------------------------------------------- the whole batch first
+
+    def _attempt(self, rule: Rule, taken: _Taken) -> PassResult:
+        tools = self._tools
+        try:
+            repeated(lambda: self._first(rule, taken), tools.dice, tools.pause)
+        except CUTTABLE as error:
+            if not taken.claims:
+                raise
+            return self._isolated(rule, taken, error)
+        if taken.state is None or taken.state.condition is RuleCondition.WAITING:
+            return PassResult(PassEnd.NOT_ATTACHED)
+        if not taken.allowed:
+            return PassResult(PassEnd.PAUSED)
+        if taken.result is None and not taken.is_probe:
+            return PassResult(PassEnd.IDLE)
+        self._count_clean(rule, taken.state)
+        return self._worked(rule, taken, taken.result or BatchResult())
 
     def _first(self, rule: Rule, taken: _Taken) -> None:
         """Try the whole batch: in one transaction, or take a lease and then release under it."""
         taken.claims, taken.result = (), None
         with self._ledger.transaction() as tx:
+            taken.server_started_at = self._ledger.server_started_at
             taken.state = admit(tx, rule)
             taken.allowed = may_work(taken.state, tx.now)
-            if not taken.allowed or not self._may_run(tx, rule):
+            if not taken.allowed or not may_run(tx, rule):
                 return
-            if taken.state.condition is RuleCondition.PAUSED:
-                tx.holds(rule).find_due(None, 1)
+            if taken.is_probe:
+                tx.holds(rule).rehearse()
             taken.claims = self._claim(tx, rule, taken.state)
-            self._checkpoint.reach(Boundary.CLAIMED)
+            self._tools.checkpoint.reach(Boundary.CLAIMED)
             if taken.claims and not taken.state.leased:
-                taken.result = release_batch(tx, rule, taken.claims, self._checkpoint)
+                taken.result = release_batch(tx, rule, taken.claims, self._tools.checkpoint)
         if taken.claims and taken.state.leased:
-            self._checkpoint.reach(Boundary.LEASE_COMMITTED)
-            taken.result = self.release_these(rule, taken.claims)
-
-    def _may_run(self, tx: Transaction, rule: Rule) -> bool:
-        """Let one batch at a time run where companions have no order of their own."""
-        unordered = any(companion.lock_by is None for companion in rule.companions)
-        return not unordered or tx.rules.alone(rule.name)
+            self._tools.checkpoint.reach(Boundary.LEASE_COMMITTED)
+            taken.result = release_these(self._tools, rule, taken.claims)
 
     def _claim(self, tx: Transaction, rule: Rule, state: RuleState) -> Sequence[Claim]:
-        most = batch_size(self._ledger, rule)
-        size = min(most, state.batch_limit or most)
-        memory = self._memory.setdefault(rule.name, _Memory())
+        size = min(rule.batch_size, state.batch_limit or rule.batch_size)
+        memory = self._memory(rule)
         if state.leased:
             return tx.operations.lease(rule.name, size, memory.floor, tx.now + self._lease)
         claims = tx.operations.claim(rule.name, size, memory.floor)
@@ -161,74 +177,60 @@ class Worker:
             memory.floor = tx.now - FLOOR_OVERLAP
         return claims
 
-    def release_these(self, rule: Rule, claims: Sequence[Claim]) -> BatchResult:
-        """Release operations in a transaction of their own, as far as they are still ours.
-
-        Raises:
-            DatabaseError: as the database said it; nothing of this batch was written.
-        """
-        done = BatchResult()
-
-        def attempt() -> None:
-            nonlocal done
+    def _worked(self, rule: Rule, taken: _Taken, result: BatchResult) -> PassResult:
+        """Report a batch; a paused rule whose probe came so far works again."""
+        if taken.is_probe:
             with self._ledger.transaction() as tx:
-                ids = [claim.id for claim in claims]
-                ours = tx.operations.claim_these(ids, claims[0].lease_token)
-                done = release_batch(tx, rule, ours, self._checkpoint)
-
-        repeated(attempt, self._dice, self._pause)
-        return done
-
-    def _done(self, rule: Rule, taken: _Taken) -> PassResult:
-        state = taken.state
-        if state is None or state.condition is RuleCondition.WAITING:
-            return PassResult(PassEnd.NOT_ATTACHED)
-        if state.condition is RuleCondition.PAUSED:
-            return self._probed(rule, taken)
-        if taken.result is None:
-            return PassResult(PassEnd.IDLE)
-        self._count_clean(rule, state)
-        return self._worked(rule, taken.result)
-
-    def _worked(self, rule: Rule, result: BatchResult) -> PassResult:
+                resume(tx, rule)
         if self._on_batch is not None:
             self._on_batch(rule, result)
         return PassResult(PassEnd.WORKED, result)
 
-    def _probed(self, rule: Rule, taken: _Taken) -> PassResult:
-        """Resume a paused rule whose probe went well."""
-        if not taken.allowed:
-            return PassResult(PassEnd.PAUSED)
-        with self._ledger.transaction() as tx:
-            resume(tx, rule)
-        return self._worked(rule, taken.result or BatchResult())
-
     def _count_clean(self, rule: Rule, state: RuleState) -> None:
-        memory = self._memory.setdefault(rule.name, _Memory())
+        memory = self._memory(rule)
         memory.clean_batches = memory.clean_batches + 1 if state.leased else 0
         if memory.clean_batches >= CLEAN_BATCHES:
             memory.clean_batches = 0
             trust_again(self._ledger, rule)
 
-    def _paused(self, rule: Rule, reason: str) -> PassResult:
-        with self._ledger.transaction() as tx:
-            pause(tx, rule, reason)
-        return PassResult(PassEnd.PAUSED)
+    def _memory(self, rule: Rule) -> _Memory:
+        return self._memories.setdefault(rule.name, _Memory())
+
+    # --------------------------------------------------------------------------- when it fails
 
     def _isolated(self, rule: Rule, taken: _Taken, error: DatabaseError) -> PassResult:
-        isolation = Isolation(self._ledger, self._checkpoint, self._dice, rule, self.release_these)
-        try:
-            result = isolation.run(taken.claims, error)
-        except RuleRefused as refused:
-            return self._paused(rule, str(refused))
-        if isolation.rule_fails is not None:
-            return self._paused(rule, isolation.rule_fails)
-        return self._worked(rule, result)
+        self._memory(rule).clean_batches = 0
+        return self._worked(rule, taken, Isolation(self._tools, rule).run(taken.claims, error))
 
-    def _after_loss(self, rule: Rule, taken: _Taken, server_before: datetime | None) -> PassResult:
+    def _paused(self, rule: Rule, taken: _Taken, reason: str) -> PassResult:
+        """Pause a rule that fails as a whole; an attempt that a lease counted is given back."""
+        leased = [claim.id for claim in taken.claims if claim.lease_token is not None]
+        with self._ledger.transaction() as tx:
+            pause(tx, rule, reason)
+            if leased:
+                ours = tx.operations.claim_these(leased, taken.claims[0].lease_token)
+                puts = [Put(one.id, "rule paused", tx.now, one.deferrals) for one in ours]
+                tx.operations.put_off(puts)
+        return PassResult(PassEnd.PAUSED)
+
+    def _after_loss(self, rule: Rule, taken: _Taken) -> PassResult:
         """The connection broke with a batch in hand: find out whether a row of it did that."""
-        state = be_careful(self._ledger, rule, server_before)
-        if state.condition is RuleCondition.PAUSED:
+        memory = self._memory(rule)
+        memory.lost, memory.lost_at = True, taken.server_started_at
+        if self._tell_loss(rule) is RuleCondition.PAUSED:
             return PassResult(PassEnd.PAUSED)
-        isolation = Isolation(self._ledger, self._checkpoint, self._dice, rule, self.release_these)
-        return self._worked(rule, isolation.run_careful(taken.claims, self._lease))
+        try:
+            result = Isolation(self._tools, rule).run_careful(taken.claims, self._lease)
+        except RuleRefused as error:
+            return self._paused(rule, taken, str(error))
+        return self._worked(rule, taken, result)
+
+    def _tell_loss(self, rule: Rule) -> RuleCondition | None:
+        """Make the ledger know of a loss, as soon as the database can be reached again."""
+        memory = self._memory(rule)
+        if not memory.lost:
+            return None
+        memory.clean_batches = 0
+        state = be_careful(self._ledger, rule, memory.lost_at)
+        memory.lost = False
+        return state.condition

@@ -121,6 +121,11 @@ class Claim:
     lease_token: int | None = None
 
     @property
+    def failed_count(self) -> int:
+        """Return how many attempts ended badly before the current one."""
+        return self.attempt if self.lease_token is None else self.attempt - 1
+
+    @property
     def operation_key(self) -> str:
         """Return the text form of the identity."""
         return operation_key(self.rule, self.digest)

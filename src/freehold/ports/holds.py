@@ -95,7 +95,7 @@ class Holds(Protocol):
         ...
 
     def count_overdue(self, at_most: int) -> int:
-        """Count due rows without an open operation, and stop counting at `at_most`."""
+        """Count due rows, open ones included, and stop counting at `at_most`."""
         ...
 
     def lock(self, operation_ids: Sequence[int]) -> Sequence[LockedHold]:
@@ -128,6 +128,14 @@ class Holds(Protocol):
 
         Raises:
             RowRefused: a companion changed more or fewer rows than it may.
+        """
+        ...
+
+    def rehearse(self) -> None:
+        """Run the statements of a release over no row; nothing is changed.
+
+        Raises:
+            RuleRefused: table, column or privilege is missing, for every row alike.
         """
         ...
 

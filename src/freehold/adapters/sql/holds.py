@@ -15,7 +15,7 @@ from freehold.adapters.sql.companions import run_companion
 from freehold.adapters.sql.mapping import RuleSql
 from freehold.adapters.sql.operations import remove_operations
 from freehold.adapters.sql.session import Row, Runner, Session
-from freehold.adapters.sql.statements import fill, load
+from freehold.adapters.sql.statements import fill, load, parameters
 from freehold.domain.due import due_bound, read_due, released_from
 from freehold.domain.errors import ChangeLost
 from freehold.domain.expiry import ExpireHold, HoldRow, RowAbsence
@@ -141,9 +141,22 @@ class SqlHolds:
         if count:
             raise ChangeLost(f"a trigger restored {count} released rows", "FREEHOLD")
 
+    def rehearse(self) -> None:
+        """Run the statements of a release over no row, and plan the companions."""
+        self.find_due(None, 1)
+        self._rows("lock_holds", ids=[])
+        self._rows("unlocked_holds", ids=[])
+        self._change([])
+        self._look_again([])
+        for companion in self._rule.companions:
+            nothing = dict.fromkeys(parameters(companion.sql))
+            self._sql.session.run(f"explain {companion.sql}", nothing)
+
     def run_companions(self, operation_ids: Sequence[int], *, before: bool) -> None:
         """Run the rule's companions of that side, once for each operation."""
-        if before and self._rule.companions:
+        if not self._rule.companions:
+            return
+        if before:
             self._before |= self._values_before(operation_ids)
         values = [self._before[one] for one in operation_ids if one in self._before]
         for companion in self._rule.companions:

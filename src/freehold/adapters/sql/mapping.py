@@ -14,7 +14,9 @@ from typing import Any
 
 from freehold.adapters.sql.catalogue import Column, quote, quoted
 from freehold.adapters.sql.spelling import PostgresSpelling, Spelling, SqliteSpelling
+from freehold.adapters.sql.statements import parameters
 from freehold.domain.due import EmptyDue, due_bound
+from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import (
     Condition,
     Literal,
@@ -24,6 +26,8 @@ from freehold.domain.rules import (
     SetColumns,
     Test,
 )
+
+COMPANION_PARAMETERS = ("now", "operation_key", "tenant")  # beside the columns of the hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,24 @@ class _Compiler:
         ]
         return self.optional(Predicate((tuple(tests),))) if tests else self.spelling.false
 
+    def companion_image(self) -> str:
+        """Read the columns that companions name, ahead of the change.
+
+        Raises:
+            RuleRefused: a parameter is neither a column nor one of ours.
+        """
+        named = [name for one in self.rule.companions for name in parameters(one.sql)]
+        orders = [one.lock_by for one in self.rule.companions if one.lock_by is not None]
+        columns = [n for n in dict.fromkeys([*named, *orders]) if n not in COMPANION_PARAMETERS]
+        for name in columns:
+            if name not in self.columns:
+                raise RuleRefused(
+                    f"a companion of rule {self.rule.name} names :{name}, "
+                    f"which is no column of {self.rule.table}",
+                    "42703",
+                )
+        return self.image(tuple(columns))
+
     def tenant(self) -> str:
         if self.rule.tenant.column is not None:
             return self.text(self.rule.tenant.column)
@@ -146,7 +168,9 @@ class _Compiler:
 
     def key_match(self) -> str:
         pairs = zip(self.rule.key, self.key_parts("o.hold_key"), strict=True)
-        return " and ".join(f"{self.spelling.key_left(self.columns[n])} = {v}" for n, v in pairs)
+        return " and ".join(
+            self.spelling.key_equals(self.spelling.key_left(self.columns[n]), v) for n, v in pairs
+        )
 
     def key_order(self) -> str:
         return ", ".join(self.spelling.key_left(self.columns[name]) for name in self.rule.key)
@@ -218,6 +242,7 @@ class _Compiler:
             else "update",
             "assignments": self.assignments(),
             "before_image": self.image(self.rule.mapped_columns),
+            "companion_image": self.companion_image(),
             "tokens": self.image(self.rule.fence),
             "carry": self.image(self.rule.carry),
             "after_cursor": self.after_cursor(),

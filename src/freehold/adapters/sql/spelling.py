@@ -64,6 +64,10 @@ class Spelling(Protocol):
         """Return one key value out of key text, in the column's type."""
         ...
 
+    def key_equals(self, left: str, value: str) -> str:
+        """Return a comparison of a key column that is served by its index, row by row."""
+        ...
+
     def due_bound(self, column: Column, kind: DueKind, name: str) -> str:
         """Return a due bound in the column's type."""
         ...
@@ -108,11 +112,14 @@ class PostgresSpelling:
         return f"h.{quote(column.name)}"
 
     def value(self, column: Column, literal: Literal, parameters: dict[str, Any]) -> str:
-        """Bind the literal as text and cast it."""
+        """Bind the literal untyped and cast it: a constant by the time it is planned.
+
+        Through text it would not be one, and an enum's partial index could not be proven.
+        """
         name = f"value_{len(parameters)}"
         parameters[name] = _text_of(literal)
         kind = "text" if column.type in _COMPARED_AS_TEXT else _cast_type(column)
-        return f":{name}::text::{kind}"
+        return f":{name}::{kind}"
 
     def surely(self, predicate: str) -> str:
         """Read NULL as false."""
@@ -141,6 +148,10 @@ class PostgresSpelling:
         """Cast the text, or one element of the JSON array."""
         text = source if count == 1 else f"({source}::json ->> {place})"
         return f"{text}::{_cast_type(column)}"
+
+    def key_equals(self, left: str, value: str) -> str:
+        """Write it so that no hash or merge join serves: one would read every held row."""
+        return f"{left} = any (array[{value}])"
 
     def due_bound(self, column: Column, kind: DueKind, name: str) -> str:
         """Cast the bound to the column's type."""
@@ -215,6 +226,10 @@ class SqliteSpelling:
         """Let the column's affinity turn the text back."""
         text = source if count == 1 else f"json_extract({source}, '$[{place}]')"
         return f"cast({text} as {'integer' if 'int' in column.type else 'text'})"
+
+    def key_equals(self, left: str, value: str) -> str:
+        """Compare; the planner has nested loops only."""
+        return f"{left} = {value}"
 
     def due_bound(self, column: Column, kind: DueKind, name: str) -> str:
         """Bring textual bounds into the table's own shape."""

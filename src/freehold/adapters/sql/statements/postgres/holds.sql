@@ -67,24 +67,24 @@ with chosen as materialized (
     from unnest(:ids::bigint[], :tally_ids::bigint[]) as c (id, tally_id)
     join {s}operation o on o.id = c.id
     join {table} h on {key_match}),
-changed as ({change} returning o.id),
+changed as ({change} returning o.*),
 gone as (
-    delete from {s}operation g using changed c where g.id = c.id returning g.id),
+    delete from {s}operation g using changed c where g.id = any (array[c.id]) returning g.id),
 noted as (
     insert into {s}record (
         operation_id, rule, tenant, hold_key, digest, generation, due_at, outcome, attempt,
         before_image, tick_id, tally_id, found_at, finished_at)
-    select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.generation, o.due_at, 'expired',
-           o.attempt + case when o.state = 'leased' then 0 else 1 end, o.before_image, o.tick_id,
-           o.tally_id, o.found_at, :now
-    from chosen o join changed c on c.id = o.id),
+    select c.id, c.rule, c.tenant, c.hold_key, c.digest, c.generation, c.due_at, 'expired',
+           c.attempt + case when c.state = 'leased' then 0 else 1 end, c.before_image, c.tick_id,
+           c.tally_id, c.found_at, :now
+    from changed c),
 told as (
     insert into {s}outbox (
         type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry,
         state)
-    select 'hold.expired.v1', o.id, o.rule, o.tenant, o.hold_key, o.digest, o.generation, o.due_at,
-           :now, o.tokens, o.carry, 'kept'
-    from chosen o join changed c on c.id = o.id)
+    select 'hold.expired.v1', c.id, c.rule, c.tenant, c.hold_key, c.digest, c.generation, c.due_at,
+           :now, c.tokens, c.carry, 'kept'
+    from changed c)
 select (select count(*) from changed), (select count(*) from gone)
 
 -- name: change_by_update
@@ -92,14 +92,14 @@ select (select count(*) from changed), (select count(*) from gone)
 -- Caller: adapters.sql.holds, set into release
 -- Index: the customer's primary key
 update {table} h set {assignments} from chosen o
-where {key_match} and {held} and {due_upto} and {identity} = o.identity and {guard} = o.guard
+where {key_match} and {held} and {due_upto} and {identity} = any (array[o.identity]) and {guard} = any (array[o.guard])
 
 -- name: change_by_delete
 -- Purpose: the part of release that deletes the customer's row; the whole fence is compared.
 -- Caller: adapters.sql.holds, set into release
 -- Index: the customer's primary key
 delete from {table} h using chosen o
-where {key_match} and {held} and {due_upto} and {identity} = o.identity and {guard} = o.guard
+where {key_match} and {held} and {due_upto} and {identity} = any (array[o.identity]) and {guard} = any (array[o.guard])
 
 -- name: still_held
 -- Purpose: find rows that a trigger put back after release changed them.
@@ -118,7 +118,7 @@ where o.id = any (:ids::bigint[]) and {held} and {identity} = o.identity
 -- Purpose: read the columns that a companion is given, before the change.
 -- Caller: adapters.sql.holds, once a batch of a rule with companions
 -- Index: the customer's primary key, the primary key of operation
-select o.id, o.rule, o.digest, o.tenant, {before_image} from {s}operation o join {table} h on {key_match}
+select o.id, o.rule, o.digest, o.tenant, {companion_image} from {s}operation o join {table} h on {key_match}
 where o.id = any (:ids::bigint[])
 
 -- name: read_hold

@@ -129,7 +129,7 @@ where o.id in (select value from json_each(:ids)) and {held} and {identity} = o.
 -- Differs: the batch arrives as JSON.
 -- Caller: adapters.sql.holds, once a batch of a rule with companions
 -- Index: the customer's primary key, the primary key of operation
-select o.id, o.rule, o.digest, o.tenant, {before_image}
+select o.id, o.rule, o.digest, o.tenant, {companion_image}
 from {s}operation o cross join {table} h on {key_match}
 where o.id in (select value from json_each(:ids))
 

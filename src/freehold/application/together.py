@@ -1,0 +1,58 @@
+"""One transaction that releases operations claimed before: under a lease, or while a batch is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from freehold.application.release import BatchResult, release_batch
+from freehold.application.repeat import REPEATS_MAX, repeated
+from freehold.domain.errors import DatabaseBusy
+from freehold.domain.operations import Claim
+from freehold.domain.rules import Rule
+from freehold.ports.ledger import Ledger, Transaction
+from freehold.ports.system import Checkpoint, Dice, Pause
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a worker works with."""
+
+    ledger: Ledger
+    checkpoint: Checkpoint
+    dice: Dice
+    pause: Pause
+
+
+def release_these(
+    tools: Tools, rule: Rule, claims: Sequence[Claim], *, repeats: int = REPEATS_MAX
+) -> BatchResult:
+    """Release operations in a transaction of their own, as far as they are still ours.
+
+    Args:
+        claims: all under one lease, or none of them under any.
+
+    Raises:
+        DatabaseError: as the database said it; nothing of this batch was written.
+    """
+    done = BatchResult()
+    if not claims:
+        return done
+
+    def attempt() -> None:
+        nonlocal done
+        with tools.ledger.transaction() as tx:
+            if not may_run(tx, rule):
+                raise DatabaseBusy(f"another batch of rule {rule.name} runs its companions")
+            ids = [claim.id for claim in claims]
+            ours = tx.operations.claim_these(ids, claims[0].lease_token)
+            done = release_batch(tx, rule, ours, tools.checkpoint) if ours else BatchResult()
+
+    repeated(attempt, tools.dice, tools.pause, repeats)
+    return done
+
+
+def may_run(tx: Transaction, rule: Rule) -> bool:
+    """Let one batch at a time run where companions have no order of their own."""
+    unordered = any(companion.lock_by is None for companion in rule.companions)
+    return not unordered or tx.rules.alone(rule.name)
