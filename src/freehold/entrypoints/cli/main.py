@@ -31,6 +31,7 @@ COMMAND_MODULES = (
     "config",
     "database",
     "demo",
+    "init",
     "loops",
     "review",
     "schedule",
