@@ -85,16 +85,25 @@ class SqlHolds:
     def lock(self, operation_ids: Sequence[int]) -> Sequence[LockedHold]:
         """Lock the rows of claimed operations and compare the whole fence."""
         rows = self._rows("lock_holds", ids=list(operation_ids))
-        found = [self._locked(row) for row in rows]
-        seen = {one.operation_id for one in found}
+        matching = [LockedHold(row[0], matches=True) for row in rows if row[1]]
+        differing = [row[0] for row in rows if not row[1]]
+        seen = {row[0] for row in rows}
         missing = [one for one in operation_ids if one not in seen]
-        return [*found, *self._absent(missing)]
+        return [*matching, *self._differing(differing), *self._absent(missing)]
 
-    def _locked(self, row: Row) -> LockedHold:
-        if row[1]:
-            return LockedHold(row[0], matches=True)
-        command = _command(row, self._sql.session.instant(row[11]))
-        return LockedHold(row[0], matches=False, command=command, row=_hold_row(row))
+    def _differing(self, ids: list[int]) -> list[LockedHold]:
+        """Read what rows hold now that do not match."""
+        rows = self._rows("what_differs", ids=ids) if ids else []
+        instant = self._sql.session.instant
+        return [
+            LockedHold(
+                row[0],
+                matches=False,
+                command=_command(row, instant(row[10])),
+                row=_hold_row(row),
+            )
+            for row in rows
+        ]
 
     def _absent(self, ids: list[int]) -> list[LockedHold]:
         """Tell rows that the host has locked from rows that are gone."""
@@ -145,6 +154,7 @@ class SqlHolds:
         """Run the statements of a release over no row, and plan the companions."""
         self.find_due(None, 1)
         self._rows("lock_holds", ids=[])
+        self._rows("what_differs", ids=[])
         self._rows("unlocked_holds", ids=[])
         self._change([])
         self._look_again([])
@@ -197,22 +207,22 @@ def _command(row: Row, due_at: datetime | None) -> ExpireHold:
     if due_at is None:
         raise ChangeLost(f"operation {row[0]} was claimed without a due instant", "FREEHOLD")
     return ExpireHold(
-        hold_key=row[12],
-        identity=unpack(row[2]),
-        guard=unpack(row[3]),
+        hold_key=row[11],
+        identity=unpack(row[1]),
+        guard=unpack(row[2]),
         due_at=due_at,
-        after_expired=bool(row[4]),
+        after_expired=bool(row[3]),
     )
 
 
 def _hold_row(row: Row) -> HoldRow:
     return HoldRow(
-        identity=unpack(row[5]),
-        guard=unpack(row[6]),
-        held=bool(row[7]),
-        confirmed=bool(row[8]),
-        cancelled=bool(row[9]),
-        expired=bool(row[10]),
+        identity=unpack(row[4]),
+        guard=unpack(row[5]),
+        held=bool(row[6]),
+        confirmed=bool(row[7]),
+        cancelled=bool(row[8]),
+        expired=bool(row[9]),
     )
 
 

@@ -5,7 +5,8 @@
 select {key_text} as hold_key, {due_text} as due, {identity} as identity, {guard} as guard,
        {tenant} as tenant,
        exists (select 1 from {s}operation o
-               where o.rule = :rule and o.hold_key = {key_text} and o.identity = {identity}) as is_open
+               where o.rule = :rule and o.hold_key = {key_text}
+                 and o.identity = any (array[{identity}])) as is_open
 from {table} h
 where {held} and {due_range} and {after_cursor}
 order by {scan_order} limit :limit
@@ -17,7 +18,8 @@ order by {scan_order} limit :limit
 select {key_text} as hold_key, {due_text} as due, {identity} as identity, {guard} as guard,
        {tenant} as tenant,
        exists (select 1 from {s}operation o
-               where o.rule = :rule and o.hold_key = {key_text} and o.identity = {identity}) as is_open
+               where o.rule = :rule and o.hold_key = {key_text}
+                 and o.identity = any (array[{identity}])) as is_open
 from {table} h
 where {held} and {due_empty} and {after_key}
 order by {key_order} limit :limit
@@ -39,17 +41,21 @@ select count(*) from (
 -- Purpose: lock the rows of claimed operations in key order and compare the whole fence.
 -- Caller: adapters.sql.holds, once a batch
 -- Index: the customer's primary key; rows locked by the host are passed over, never waited for
-select o.id, h.matches,
-       case when h.matches then null else o.identity end, case when h.matches then null else o.guard end,
-       o.after_expired,
-       case when h.matches then null else h.identity end, case when h.matches then null else h.guard end,
-       h.held, h.confirmed, h.cancelled, h.looks_expired, o.due_at, o.hold_key
+select o.id, h.matches
 from (select * from {s}operation where id = any (:ids::bigint[]) order by {key_order_of_operation}) o
 cross join lateral (
-    select {is_held} and {identity} = o.identity and {guard} = o.guard as matches,
-           {identity} as identity, {guard} as guard, {is_held} as held, {confirmed} as confirmed,
-           {cancelled} as cancelled, {looks_expired} as looks_expired
+    select {is_held} and {identity} = o.identity and {guard} = o.guard as matches
     from {table} h where {key_match} for {lock_strength} of h skip locked) h
+
+-- name: what_differs
+-- Purpose: read locked rows that do not match their operations, to tell why.
+-- Caller: adapters.sql.holds, for rows that lock_holds locked in this transaction
+-- Index: the customer's primary key, the primary key of operation
+select o.id, o.identity, o.guard, o.after_expired, {identity} as identity_now, {guard} as guard_now,
+       {is_held} as held, {confirmed} as confirmed, {cancelled} as cancelled,
+       {looks_expired} as looks_expired, o.due_at, o.hold_key
+from {s}operation o join {table} h on {key_match}
+where o.id = any (:ids::bigint[])
 
 -- name: unlocked_holds
 -- Purpose: tell rows that the host has locked from rows that are gone.

@@ -43,16 +43,21 @@ select count(*) from (
 -- Purpose: read the rows of claimed operations and compare the whole fence.
 -- Differs: no row locks; the transaction is the only writer.
 -- Caller: adapters.sql.holds, once a batch
--- Index: the customer's primary key
-select o.id, m.matches, o.identity, o.guard, o.after_expired, m.identity, m.guard, m.held,
-       m.confirmed, m.cancelled, m.looks_expired, o.due_at, o.hold_key
-from (
-    select o.id, {is_held} and {identity} = o.identity and {guard} = o.guard as matches,
-           {identity} as identity, {guard} as guard, {is_held} as held, {confirmed} as confirmed,
-           {cancelled} as cancelled, {looks_expired} as looks_expired
-    from {s}operation o cross join {table} h
-    where o.id in (select value from json_each(:ids)) and {key_match}) m
-join {s}operation o on o.id = m.id
+-- Index: the customer's primary key, the primary key of operation
+select o.id, {is_held} and {identity} = o.identity and {guard} = o.guard as matches
+from {s}operation o cross join {table} h on {key_match}
+where o.id in (select value from json_each(:ids))
+
+-- name: what_differs
+-- Purpose: read rows that do not match their operations, to tell why.
+-- Differs: the batch arrives as JSON.
+-- Caller: adapters.sql.holds, for rows that lock_holds read in this transaction
+-- Index: the customer's primary key, the primary key of operation
+select o.id, o.identity, o.guard, o.after_expired, {identity} as identity_now, {guard} as guard_now,
+       {is_held} as held, {confirmed} as confirmed, {cancelled} as cancelled,
+       {looks_expired} as looks_expired, o.due_at, o.hold_key
+from {s}operation o cross join {table} h on {key_match}
+where o.id in (select value from json_each(:ids))
 
 -- name: unlocked_holds
 -- Purpose: tell rows that are there from rows that are gone.
