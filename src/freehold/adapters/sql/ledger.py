@@ -16,6 +16,7 @@ from freehold.adapters.sql.housekeeping import keep_house
 from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, SqlWorkers
 from freehold.adapters.sql.mapping import RuleSql, compile_rule
 from freehold.adapters.sql.operations import SqlOperations
+from freehold.adapters.sql.reading import SqlReading, open_reading
 from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
@@ -66,6 +67,16 @@ class SqlLedger:
             self.session.rollback()
             raise
         self._checkpoint.reach(Boundary.COMMITTED)
+
+    @contextmanager
+    def reading(self, *, whole_tables: bool = False) -> Iterator[SqlReading]:
+        """Open a read-only snapshot; implements `ports.insight.Readable`."""
+        try:
+            with open_reading(self.session, self.compiled, whole_tables=whole_tables) as reading:
+                yield reading
+        except RuleRefused:
+            self._compiled.clear()
+            raise
 
     def compiled(self, rule: Rule) -> RuleSql:
         """Return the rule compiled against the live catalogue."""

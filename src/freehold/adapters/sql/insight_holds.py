@@ -1,0 +1,51 @@
+"""The customer's rows for looking only; implements `ports.insight.HoldsInSight`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from freehold.adapters.sql.holds import SqlHolds, rule_slots
+from freehold.adapters.sql.mapping import RuleSql
+from freehold.adapters.sql.session import Runner, Session
+from freehold.domain.expiry import HoldRow
+from freehold.domain.names import key_values, unpack
+from freehold.ports.holds import FoundHold
+from freehold.ports.insight import SeenHold
+
+
+class SqlHoldsInSight:
+    """One rule's rows inside one reading."""
+
+    def __init__(self, session: Session, rule_sql: RuleSql, now: datetime) -> None:
+        self._rule = rule_sql.rule
+        self._holds = SqlHolds(session, rule_sql, now)
+        self._sql = Runner(session, rule_slots(session, rule_sql))
+        self._fixed = {**rule_sql.parameters, **rule_sql.bounds(now), "now": now}
+
+    def look(self, hold_key: str) -> SeenHold | None:
+        """Read one row."""
+        key_values(hold_key, len(self._rule.key))
+        rows = self._sql.rows("look_at_hold", **self._fixed, hold_key=hold_key)
+        if not rows:
+            return None
+        key, due, identity, guard, tenant, held, confirmed, cancelled, expired, image = rows[0]
+        row = HoldRow(
+            unpack(identity),
+            unpack(guard),
+            bool(held),
+            bool(confirmed),
+            bool(cancelled),
+            bool(expired),
+        )
+        read = json.loads(image) if isinstance(image, str) else dict(image)
+        return SeenHold(key, due, identity, guard, tenant, row, read)
+
+    def first_due(self, limit: int, since: datetime | None = None) -> Sequence[FoundHold]:
+        """Read the first due rows."""
+        return self._holds.find_due(None, limit, since)
+
+    def count_empty_due(self, at_most: int) -> int:
+        """Count held rows without a usable due."""
+        return int(self._sql.rows("count_empty_due", **self._fixed, limit=at_most)[0][0])
