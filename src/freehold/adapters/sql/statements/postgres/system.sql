@@ -43,12 +43,45 @@ order by a.attnum
 -- Index: none
 select pg_try_advisory_xact_lock(hashtextextended('{s}' || :rule, 1))
 
+-- name: partition_is_missing
+-- Purpose: see whether the records of one month have a partition.
+-- Caller: adapters.sql.housekeeping, the sweep
+-- Index: system catalogue
+select to_regclass('{s}{partition}') is null
+
+-- name: hold_default
+-- Purpose: keep records out of the default partition while some of its rows move.
+-- Caller: adapters.sql.housekeeping, when a month's partition is missing
+-- Index: none
+lock table {s}record_default in access exclusive mode
+
+-- name: missing_partitions
+-- Purpose: tell which partitions are not there yet, by their places in the list.
+-- Caller: adapters.sql.housekeeping, the sweep
+-- Index: system catalogue
+select place from unnest(:names::text[]) with ordinality as n (name, place)
+where to_regclass(name) is null
+
 -- name: make_partition
--- Purpose: make the records' partition of one month; the slots are our own names and instants.
+-- Purpose: make the table of one month's records; the slots are our own names and instants.
 -- Caller: adapters.sql.housekeeping, the sweep
 -- Index: none
-create table if not exists {s}{partition} partition of {s}record
-for values from ('{start}') to ('{end}')
+create table if not exists {s}{partition} (like {s}record including defaults including constraints)
+
+-- name: fill_partition
+-- Purpose: move what fell into the default partition before the month had one.
+-- Caller: adapters.sql.housekeeping, the sweep
+-- Index: none; the default partition is all but empty
+with moved as (
+    delete from {s}record_default
+    where finished_at >= '{start}' and finished_at < '{end}' returning *)
+insert into {s}{partition} select * from moved
+
+-- name: attach_partition
+-- Purpose: let the month's records live in their own partition.
+-- Caller: adapters.sql.housekeeping, the sweep
+-- Index: none
+alter table {s}record attach partition {s}{partition} for values from ('{start}') to ('{end}')
 
 -- name: has_ledger
 -- Purpose: see whether there is a ledger at all.
