@@ -145,10 +145,16 @@ class PostgresSession:
             self._connection.adapters.register_dumper(list, ArrayDumper)
         return self._connection
 
+    def _open(self) -> psycopg.Connection:
+        """Return the connection of the open transaction; a new one would not be in it."""
+        if self._connection is None or self._connection.closed:
+            raise DatabaseAway("the connection was closed within a transaction", "08003")
+        return self._connection
+
     def commit(self) -> None:
         """Commit, and raise unless the server says COMMIT (it says ROLLBACK for a failed one)."""
         with translated():
-            status = self._connected().execute("commit").statusmessage
+            status = self._open().execute("commit").statusmessage
         if status != "COMMIT":
             raise RowRefused(f"the server answered {status} to COMMIT", "25P02")
 
@@ -168,7 +174,7 @@ class PostgresSession:
     def run(self, sql: str, parameters: Mapping[str, Any]) -> tuple[list[Row], int]:
         """Execute one statement."""
         with translated():
-            cursor = self._connected().execute(to_psycopg(sql).encode(), parameters)
+            cursor = self._open().execute(to_psycopg(sql).encode(), parameters)
             rows = cursor.fetchall() if cursor.description else []
         return rows, cursor.rowcount
 
@@ -181,7 +187,7 @@ class PostgresSession:
         """Execute one statement for each set of parameters, in one round trip."""
         text = to_psycopg(sql).encode()
         with translated():
-            connection = self._connected()
+            connection = self._open()
             with connection.pipeline():
                 cursors = [connection.execute(text, parameters) for parameters in each]
             return [cursor.rowcount for cursor in cursors]

@@ -136,7 +136,7 @@ class SqliteSession:
         if self._connection is None:
             new = self._create and not Path(self._path).exists()
             if new:
-                Path(self._path).touch(mode=0o600)
+                self._make_file()
             connection = sqlite3.connect(
                 f"file:{quote(self._path)}?mode=rw",
                 uri=True,
@@ -157,10 +157,23 @@ class SqliteSession:
             self._read_only = False
         return self._connection
 
+    def _make_file(self) -> None:
+        try:
+            Path(self._path).touch(mode=0o600)
+        except OSError as error:
+            why = f"cannot make the database file {self._path}: {error.strerror}"
+            raise DatabaseAway(why, "SQLITE_CANTOPEN") from error
+
+    def _open(self) -> sqlite3.Connection:
+        """Return the connection of the open transaction; a new one would not be in it."""
+        if self._connection is None:
+            raise DatabaseAway("the connection was closed within a transaction", "SQLITE_MISUSE")
+        return self._connection
+
     def commit(self) -> None:
         """Commit; a deferred constraint may still refuse here."""
         with translated():
-            self._connected().execute("commit")
+            self._open().execute("commit")
         ended = self._host_clock.monotonic()
         self._free_from = ended + (ended - self._began)
 
@@ -174,7 +187,7 @@ class SqliteSession:
         """Execute one statement."""
         encoded = {name: encode(value) for name, value in parameters.items()}
         with translated():
-            cursor = self._connected().execute(sql, encoded)
+            cursor = self._open().execute(sql, encoded)
             rows = cursor.fetchall()
         return rows, cursor.rowcount
 
@@ -185,7 +198,7 @@ class SqliteSession:
             {**shared, **{f"c{n}": encode(value) for n, value in enumerate(row)}} for row in rows
         ]
         with translated():
-            return self._connected().executemany(sql, filled).rowcount
+            return self._open().executemany(sql, filled).rowcount
 
     def run_each(self, sql: str, each: Sequence[Mapping[str, Any]]) -> list[int]:
         """Execute one statement for each set of parameters."""
