@@ -71,9 +71,9 @@ class SqlReviews:
 
     def close(self, operation_ids: Sequence[int], reason: str) -> int:
         """Move operations in review to `record` as closed."""
-        if not operation_ids:
+        ids = [row[0] for row in self._sql.rows("read_in_review", ids=list(operation_ids))]
+        if not ids:
             return 0
-        ids = list(operation_ids)
         count = self._sql.count("close", ids=ids, reason=reason, now=self._now)
         remove_operations(self._sql, ids)
         return count
