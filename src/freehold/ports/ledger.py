@@ -24,7 +24,11 @@ from freehold.ports.holds import Holds
 
 @dataclass(frozen=True, slots=True)
 class PastRecord:
-    """How often one identity ended before: what a new generation is counted from."""
+    """How often one identity ended before: what a new generation is counted from.
+
+    Attributes:
+        expired: one of these records, not only the newest, ended expired.
+    """
 
     hold_key: str
     digest: UUID
@@ -51,6 +55,31 @@ class Put:
     deferrals: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReadyAfter:
+    """The place (available_at, id) after which a reading of ready operations goes on."""
+
+    available_at: datetime
+    operation_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyOperation:
+    """An operation that a message may name.
+
+    Attributes:
+        attempt: the attempt that handling it would make, from 1.
+    """
+
+    operation_id: int
+    rule: str
+    digest: UUID
+    hold_key: str
+    due_at: datetime
+    available_at: datetime
+    attempt: int
+
+
 class Operations(Protocol):
     """The open work of all rules."""
 
@@ -66,13 +95,14 @@ class Operations(Protocol):
     def past(
         self, rule: str, found: Sequence[tuple[str, UUID]], since: datetime
     ) -> Sequence[PastRecord]:
-        """Return the newest record of each (hold_key, digest) that ended at or after `since`."""
+        """Sum up the records of each (hold_key, digest) that ended at or after `since`."""
         ...
 
     def claim(self, rule: str, max_count: int, floor: datetime | None) -> Sequence[Claim]:
-        """Lock claimable operations of one rule, oldest `available_at` first, for this transaction.
+        """Lock claimable operations of one rule for this transaction.
 
-        Operations that another transaction holds are passed over.
+        The oldest by `available_at` are taken, and come back in any order; operations that another
+        transaction holds are passed over.
 
         Args:
             floor: nothing available before this instant is looked at; None reads all.
@@ -111,8 +141,22 @@ class Operations(Protocol):
         """Count claimable operations, and stop counting at `at_most`."""
         ...
 
+    def find_ready(
+        self, rule: str, after: ReadyAfter | None, limit: int
+    ) -> Sequence[ReadyOperation]:
+        """Read claimable operations in the order (available_at, id), without claiming them.
+
+        Returns:
+            At most `limit`; fewer mean that the end is reached. Others may be at them already.
+        """
+        ...
+
     def put_off(self, put: Sequence[Put]) -> None:
-        """Defer claimed operations; an attempt that a lease counted is given back."""
+        """Defer claimed operations; an attempt that a lease counted is given back.
+
+        Raises:
+            ChangeLost: one of them had left the ledger already.
+        """
         ...
 
     def fail(self, claim: Claim, failure: Failure, attempt: int, retry_at: datetime | None) -> bool:
@@ -192,7 +236,11 @@ class RuleStates(Protocol):
         ...
 
     def lock(self, rule: str) -> RuleState | None:
-        """Read the state and keep others from writing it until the transaction ends."""
+        """Read the state and keep others from writing it until the transaction ends.
+
+        Returns:
+            None for a rule never met; then there is nothing to lock, and nobody is kept away.
+        """
         ...
 
     def alone(self, rule: str) -> bool:
@@ -207,12 +255,14 @@ class Tick:
     Attributes:
         logical_time: the instant that the schedule names; with the schedule it is the key.
         taken_over: an earlier run began and never finished.
+        run: counts the runs of this row; what a runner that was replaced does is told apart by it.
     """
 
     id: int
     schedule: str
     logical_time: datetime
     taken_over: bool = False
+    run: int = 1
 
 
 class Ticks(Protocol):
@@ -239,7 +289,11 @@ class Ticks(Protocol):
         ...
 
     def finish(self, tick: Tick, found_count: int, new_count: int, outcome: str) -> None:
-        """Close the run; adds to the counts where several runs share one row."""
+        """Close the run; adds to the counts where several runs share one row.
+
+        A runner that was replaced meanwhile changes nothing.
+        Again: changes nothing.
+        """
         ...
 
     def last(self, schedule: str) -> datetime | None:
@@ -337,7 +391,10 @@ class Reviews(Protocol):
         ...
 
     def requeue(self, operation_ids: Sequence[int]) -> Sequence[int]:
-        """Make dead or discarded operations ready with a fresh count of attempts; return which."""
+        """Make dead or discarded operations ready with a fresh count of attempts; return which.
+
+        Those whose due could not be read stay: there is no instant to release them by.
+        """
         ...
 
     def discard(self, operation_ids: Sequence[int], reason: str) -> Sequence[int]:
@@ -349,7 +406,10 @@ class Reviews(Protocol):
         ...
 
     def close(self, operation_ids: Sequence[int], reason: str) -> int:
-        """Move dead or discarded operations to `record` as closed; return how many."""
+        """Move dead or discarded operations to `record` as closed; return how many.
+
+        What is not in review stays as it is.
+        """
         ...
 
 

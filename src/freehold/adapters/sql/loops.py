@@ -79,15 +79,18 @@ class SqlTicks:
         if rows:
             return Tick(rows[0][0], schedule, logical_time)
         if rolled_up and (rows := self._sql.rows("rejoin_tick", **run)):
-            return Tick(rows[0][0], schedule, logical_time)
+            return Tick(rows[0][0], schedule, logical_time, run=rows[0][1])
         rows = self._sql.rows("take_over_tick", **run, stale_before=self._now - STALE_AFTER)
-        return Tick(rows[0][0], schedule, logical_time, taken_over=True) if rows else None
+        if not rows:
+            return None
+        return Tick(rows[0][0], schedule, logical_time, taken_over=True, run=rows[0][1])
 
     def finish(self, tick: Tick, found_count: int, new_count: int, outcome: str) -> None:
         """Close the run."""
         self._sql.count(
             "finish_tick",
             id=tick.id,
+            run=tick.run,
             found_count=found_count,
             new_count=new_count,
             outcome=outcome,

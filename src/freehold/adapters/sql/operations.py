@@ -12,7 +12,7 @@ from freehold.domain.errors import ChangeLost
 from freehold.domain.operations import Claim, NewOperation
 from freehold.domain.retries import MESSAGE_LENGTH, Failure
 from freehold.domain.tallies import Tally
-from freehold.ports.ledger import PastRecord, Put, Skipped
+from freehold.ports.ledger import PastRecord, Put, ReadyAfter, ReadyOperation, Skipped
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -117,6 +117,21 @@ class SqlOperations:
         )
         return int(rows[0][0])
 
+    def find_ready(
+        self, rule: str, after: ReadyAfter | None, limit: int
+    ) -> Sequence[ReadyOperation]:
+        """Read claimable operations in order, without claiming them."""
+        place = after or ReadyAfter(_BEGINNING, 0)
+        rows = self._sql.rows(
+            "find_ready",
+            rule=rule,
+            after_at=place.available_at,
+            after_id=place.operation_id,
+            limit=limit,
+            now=self._now,
+        )
+        return [_ready(self._sql.session, row) for row in rows]
+
     def put_off(self, put: Sequence[Put]) -> None:
         """Defer claimed operations without spending an attempt."""
         rows = [(p.operation_id, p.reason, p.available_at, p.deferrals) for p in put]
@@ -200,6 +215,18 @@ def remove_operations(runner: Runner, ids: Sequence[int]) -> None:
 def _assert_all(changed: int, wanted: int, verb: str) -> None:
     if changed != wanted:
         raise ChangeLost(f"{wanted} operations were to {verb}, {changed} did", "FREEHOLD")
+
+
+def _ready(session: Session, row: Row) -> ReadyOperation:
+    return ReadyOperation(
+        operation_id=row[0],
+        rule=row[1],
+        digest=session.uuid(row[2]),
+        hold_key=row[3],
+        due_at=session.instant(row[4]) or _BEGINNING,
+        available_at=session.instant(row[5]) or _BEGINNING,
+        attempt=row[6],
+    )
 
 
 def _operation_row(one: NewOperation) -> Row:

@@ -6,12 +6,12 @@ by other means, and what it reads was written by other means.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import TracebackType
 from typing import Any, Protocol
-from uuid import UUID
 
 from freehold.domain.errors import FreeholdError
 from freehold.domain.names import digest, pack
@@ -24,14 +24,15 @@ NOW = datetime(2031, 5, 6, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 
 
-class BackDoor(Protocol):
+class RawDoor(Protocol):
     """The database through its plain driver, each call committed at once."""
 
     def rows(self, table: str) -> Sequence[Mapping[str, Any]]:
         """Read one of the ledger's tables in the order of writing.
 
         Args:
-            table: its bare name: operation, record, attempt, tally, outbox, tick, worker, action.
+            table: its bare name: operation, record, attempt, tally, outbox, tick, worker, action; or `note`: the table
+                `companion_note` (side, id, status, all text) that companions may write.
 
         Returns:
             Instants as aware datetimes, digests as UUID, truth as bool, JSON as objects.
@@ -76,16 +77,21 @@ class BackDoor(Protocol):
 
 
 class Ground(Protocol):
-    """One empty ledger beside one empty table of holds.
+    """One empty ledger beside one empty table of holds."""
 
-    Attributes:
-        rule: key `id`, held while status is `held`, fence `token`, tenant from `tenant`, expires by
-            setting status to `expired`, carries `tenant`.
-        back: the way in that does not use the adapter.
-    """
+    @property
+    def rule(self) -> Rule:
+        """Return the rule `r` over the table of holds.
 
-    rule: Rule
-    back: BackDoor
+        Key `id`, held while status is `held`, fence `token`, tenant from `tenant`; it expires by
+        setting status to `expired`, and carries `tenant`.
+        """
+        ...
+
+    @property
+    def back(self) -> RawDoor:
+        """Return the way in that does not use the adapter."""
+        ...
 
     def open(self) -> Ledger:
         """Open one more connection; the ground closes it at the end."""
@@ -108,15 +114,26 @@ class Ground(Protocol):
         ...
 
 
-@contextmanager
-def raised(kind: type[FreeholdError]) -> Iterator[None]:
+class raised:  # noqa: N801 - reads as a statement: `with raised(ChangeLost):`
     """Assert that the block raises exactly this kind of our errors."""
-    try:
-        yield
-    except FreeholdError as error:
-        assert type(error) is kind, f"{type(error).__name__}: {error}"
-        return
-    raise AssertionError(f"{kind.__name__} was not raised")
+
+    def __init__(self, kind: type[FreeholdError]) -> None:
+        self._kind = kind
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if kind is not None and not issubclass(kind, FreeholdError):
+            return False
+        said = "nothing" if kind is None else f"{kind.__name__}: {error}"
+        assert kind is self._kind, f"{self._kind.__name__} was to be raised, not {said}"
+        return True
 
 
 class Abandoned(FreeholdError):
@@ -169,8 +186,3 @@ def only(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the only row."""
     assert len(rows) == 1, rows
     return rows[0]
-
-
-def uuid_of(number: int) -> UUID:
-    """Return a 128-bit name."""
-    return UUID(int=number)

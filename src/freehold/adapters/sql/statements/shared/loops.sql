@@ -37,7 +37,7 @@ returning id
 update {s}tick set started_at = :now, finished_at = null, host_at = :host_at, runner = :runner,
     run_count = run_count + 1
 where schedule = :schedule and logical_time = :logical_time and finished_at is not null
-returning id
+returning id, run_count
 
 -- name: take_over_tick
 -- Purpose: take over a run whose runner began long ago and never finished.
@@ -47,15 +47,15 @@ update {s}tick set started_at = :now, host_at = :host_at, runner = :runner,
     run_count = run_count + 1
 where schedule = :schedule and logical_time = :logical_time and finished_at is null
   and started_at < :stale_before
-returning id
+returning id, run_count
 
 -- name: finish_tick
--- Purpose: close a run and add its counts; fenced by the runner, who may have been replaced.
+-- Purpose: close a run and add its counts; fenced by the run, whose runner may have been replaced.
 -- Caller: adapters.sql.ticks
 -- Index: the primary key
 update {s}tick set finished_at = :now, found_count = found_count + :found_count,
     new_count = new_count + :new_count, outcome = :outcome
-where id = :id and finished_at is null
+where id = :id and run_count = :run and finished_at is null
 
 -- name: last_tick
 -- Purpose: find the newest logical time of a schedule that finished.

@@ -29,6 +29,16 @@ select count(*) from (
       and available_at <= :now
     order by available_at limit :limit) c
 
+-- name: find_ready
+-- Purpose: page through claimable operations, to name them in messages.
+-- Caller: adapters.sql.operations, the dispatcher
+-- Index: operation_claim
+select id, rule, digest, hold_key, due_at, available_at, attempt + 1
+from {s}operation
+where rule = :rule and state in ('ready', 'retrying', 'deferred') and available_at <= :now
+  and available_at >= :after_at and (available_at, id) > (:after_at, :after_id)
+order by available_at, id limit :limit
+
 -- name: newest
 -- Purpose: name the claimable operations that were written last.
 -- Caller: adapters.sql.operations, when a whole rule seems to fail

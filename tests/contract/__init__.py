@@ -1,0 +1,1 @@
+"""The contract suites of the ports, run over every adapter."""

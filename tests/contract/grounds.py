@@ -1,0 +1,228 @@
+"""What the ledger's contract suites stand on, for each database: one file or server database each."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import psycopg
+
+from freehold.adapters.sql.ledger import SqlLedger
+from freehold.adapters.sql.migrations import upgrade
+from freehold.adapters.sql.postgres import PostgresSession
+from freehold.adapters.sql.session import Limits, Session
+from freehold.adapters.sql.sqlite import SqliteSession
+from freehold.adapters.system import Onwards, SystemClock
+from freehold.bootstrap import sqlite_path
+from freehold.domain.due import DueKind, DueSpec
+from freehold.domain.rules import (
+    Condition,
+    Predicate,
+    Rule,
+    SetColumns,
+    TableName,
+    TenantSource,
+    Test,
+)
+from freehold.testing.backdoor import BackDoor
+from freehold.testing.clock import SetClock
+from freehold.testing.contracts.ground import NOW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from freehold.testing.contracts.ground import Ground
+
+LIMITS = Limits(lock_timeout_ms=50)
+LEDGER = ("operation", "record", "attempt", "tally", "outbox", "tick", "worker", "action")
+TABLES = {
+    **{name: (f"{{s}}{name}", "id") for name in LEDGER},
+    "record": ("{s}record", "finished_at, operation_id"),
+    "attempt": ("{s}attempt", "operation_id, attempt"),
+    "worker": ("{s}worker", "worker"),
+    "note": ("companion_note", "seq"),
+}
+INSTANTS = (*("at", "logical_time", "leased_until"), "available_at", "due_at", "found_at")
+TRUTHS = ("after_expired", "leased")
+OBJECTS = ("skipped", "lag_counts", "before_image", "tokens", "carry")
+
+_SERIAL = {"sqlite": "integer primary key", "postgres": "bigserial primary key"}
+_INSTANT = {"sqlite": "text", "postgres": "timestamptz"}
+_TABLES = """
+create table contract_hold (
+    id integer primary key, tenant text, status text, token text, hold_until {instant});
+create index contract_hold_due on contract_hold (hold_until) where status = 'held';
+create table companion_note (seq {serial}, side text, id text, status text);
+"""
+
+
+def rule_on(dialect: str) -> Rule:
+    """Map the contract's table."""
+    kind, zone = (DueKind.INSTANT, None) if dialect == "postgres" else (DueKind.NAIVE, "UTC")
+    return Rule(
+        name="r",
+        table=TableName("contract_hold"),
+        key=("id",),
+        held=Predicate(((Condition("status", Test.EQUALS, ("held",)),),)),
+        due=DueSpec("hold_until", kind, zone),
+        action=SetColumns((("status", "expired"),)),
+        tenant=TenantSource("tenant"),
+        fence=("token",),
+        carry=("tenant",),
+    )
+
+
+@dataclass
+class SqlDoor:
+    """The plain driver's way in."""
+
+    door: BackDoor
+    _columns: dict[str, list[str]] = field(default_factory=dict)
+
+    def rows(self, table: str) -> Sequence[Mapping[str, Any]]:
+        name, order = TABLES[table]
+        cursor = self.door._run(f"select * from {name} order by {order}", {})
+        columns = [one[0] for one in cursor.description]
+        return [
+            {column: _plain(column, value) for column, value in zip(columns, row, strict=True)}
+            for row in cursor.fetchall()
+        ]
+
+    def add_hold(self, key: int, due: datetime | None, *, token: str = "a") -> None:
+        self.door.execute(
+            "insert into contract_hold values (:id, 't', 'held', :token, :due)",
+            id=key,
+            token=token,
+            due=None if due is None else self.door.local(due),
+        )
+
+    def change_hold(self, key: int, column: str, value: str) -> None:
+        sql = f"update contract_hold set {column} = :value where id = :id"
+        assert self.door.execute(sql, value=value, id=key) == 1
+
+    def hold(self, key: int) -> Mapping[str, Any] | None:
+        rows = self.door.rows(
+            "select status, tenant, token from contract_hold where id = :i", i=key
+        )
+        return dict(zip(("status", "tenant", "token"), rows[0], strict=True)) if rows else None
+
+    def remove_hold(self, key: int) -> None:
+        assert self.door.execute("delete from contract_hold where id = :id", id=key) == 1
+
+    def suppress_changes(self) -> None:
+        self._trigger("before", "select raise(ignore)", "return null")
+
+    def restore_changes(self) -> None:
+        again = "update contract_hold set status = old.status where id = old.id"
+        self._trigger("after", again, f"{again}; return null", when="new.status = 'expired'")
+
+    def refuse_changes(self) -> None:
+        self._trigger("before", "select raise(abort, 'no')", "raise exception 'no'")
+
+    def _trigger(self, moment: str, sqlite: str, postgres: str, when: str = "true") -> None:
+        head = f"create trigger meddle {moment} update on contract_hold for each row when ({when})"
+        if self.door.dialect == "sqlite":
+            self.door.script(f"{head} begin {sqlite}; end")
+            return
+        self.door.script(
+            f"create or replace function meddle() returns trigger language plpgsql as"
+            f" $$begin {postgres}; end$$; {head} execute function meddle()"
+        )
+
+    def break_table(self) -> None:
+        self.door.script("alter table contract_hold drop column token")
+
+    @contextlib.contextmanager
+    def lock_hold(self, key: int) -> Iterator[None]:
+        with psycopg.connect(self.door.url) as connection:
+            connection.execute("select 1 from contract_hold where id = %s for update", (key,))
+            yield
+            connection.rollback()
+
+    def prepare(self) -> None:
+        """Empty the ledger and make the host's tables anew."""
+        names = [*(f"{{s}}{name}" for name in LEDGER), "{s}rule_state"]
+        tables = _TABLES.format(
+            instant=_INSTANT[self.door.dialect], serial=_SERIAL[self.door.dialect]
+        )
+        drops = "drop table if exists contract_hold; drop table if exists companion_note;"
+        self.door.script("".join(f"delete from {name}; " for name in names) + drops + tables)
+
+
+def _plain(column: str, value: Any) -> Any:
+    """Write a driver's value the way the contract wants it."""
+    if value is None:
+        return None
+    if column in INSTANTS or column.endswith("_at"):
+        return datetime.fromisoformat(value) if isinstance(value, str) else value.astimezone(UTC)
+    if column == "digest":
+        return UUID(str(value))
+    if column in TRUTHS:
+        return bool(value)
+    return json.loads(value) if column in OBJECTS and isinstance(value, str) else value
+
+
+@dataclass
+class SqlGround:
+    """Implements `testing.contracts.ground.Ground` for one URL."""
+
+    url: str
+    back: SqlDoor
+    rule: Rule
+    clock: SetClock = field(default_factory=lambda: SetClock(NOW))
+    _opened: list[SqlLedger] = field(default_factory=list)
+
+    def open(self) -> SqlLedger:
+        return self._keep(_session(self.url, self.clock))
+
+    def open_unreachable(self) -> SqlLedger:
+        if self.url.startswith("sqlite"):
+            return self._keep(_session(f"{self.url}.missing/file", self.clock))
+        return self._keep(_session("postgresql://app@127.0.0.1:1/none", self.clock))
+
+    def _keep(self, session: Session) -> SqlLedger:
+        ledger = SqlLedger(session, Onwards())
+        self._opened.append(ledger)
+        return ledger
+
+    def set_now(self, now: datetime) -> None:
+        self.clock.instant = now
+
+    def transactions_overlap(self) -> bool:
+        return self.has_server()
+
+    def has_server(self) -> bool:
+        return self.url.startswith("postgresql")
+
+    def close(self) -> None:
+        for ledger in self._opened:
+            ledger.close()
+
+
+def _session(url: str, clock: SetClock) -> Session:
+    if url.startswith("sqlite"):
+        path = str(sqlite_path(url))
+        return SqliteSession(path, SystemClock(), limits=LIMITS, clock=clock, considerate=False)
+    return PostgresSession(url, limits=LIMITS, clock=clock)
+
+
+def migrate(url: str) -> None:
+    """Make the ledger's tables."""
+    session = _session(url, SetClock(NOW))
+    upgrade(session)
+    session.close()
+
+
+@contextlib.contextmanager
+def ground_at(url: str) -> Iterator[Ground]:
+    """Give an empty ground over a migrated database."""
+    with BackDoor(url) as door:
+        back = SqlDoor(door)
+        back.prepare()
+        ground = SqlGround(url, back, rule_on(door.dialect))
+        yield ground
+        ground.close()

@@ -1,0 +1,55 @@
+"""The SQL ledger keeps the contract of every port that it implements."""
+
+from __future__ import annotations
+
+from freehold.testing.contracts.endings import EndingsContract
+from freehold.testing.contracts.holds import FindingContract, ReleasingContract
+from freehold.testing.contracts.ledger import LedgerContract
+from freehold.testing.contracts.loops import (
+    ActionsContract,
+    RuleStatesContract,
+    TicksContract,
+    WorkersContract,
+)
+from freehold.testing.contracts.operations import OperationsContract
+from freehold.testing.contracts.reviews import ReviewsContract
+
+
+class TestLedger(LedgerContract):
+    pass
+
+
+class TestOperations(OperationsContract):
+    pass
+
+
+class TestEndings(EndingsContract):
+    pass
+
+
+class TestRuleStates(RuleStatesContract):
+    pass
+
+
+class TestTicks(TicksContract):
+    pass
+
+
+class TestWorkers(WorkersContract):
+    pass
+
+
+class TestActions(ActionsContract):
+    pass
+
+
+class TestReviews(ReviewsContract):
+    pass
+
+
+class TestFinding(FindingContract):
+    pass
+
+
+class TestReleasing(ReleasingContract):
+    pass
