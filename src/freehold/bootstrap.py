@@ -15,6 +15,7 @@ from freehold.adapters.sql.migrations import problems
 from freehold.adapters.sql.session import Clock, Limits, Session
 from freehold.adapters.system import Onwards, SystemClock
 from freehold.domain.errors import RefusedByState, UsageError
+from freehold.ports.inspection import Inspection
 from freehold.ports.system import Checkpoint
 from freehold.settings import Settings
 
@@ -134,3 +135,20 @@ def require_schema(ledger: SqlLedger) -> None:
     found = problems(ledger.session)
     if found:
         raise RefusedByState(found[0])
+
+
+def open_inspection(settings: Settings, *, clock: Clock | None = None) -> Inspection:
+    """Return a look at the configured database for doctor and plan; it connects at its first read.
+
+    Raises:
+        UsageError: the URL names no database that we know, or its driver is not installed.
+    """
+    ledger = open_ledger(settings, clock=clock)
+    url = settings.database.url
+    if urlsplit(url).scheme in POSTGRES_SCHEMES:
+        from freehold.adapters.sql.inspection.postgres import PostgresInspection
+
+        return PostgresInspection(ledger, url)
+    from freehold.adapters.sql.inspection.sqlite import SqliteInspection
+
+    return SqliteInspection(ledger, sqlite_path(url), SystemClock())

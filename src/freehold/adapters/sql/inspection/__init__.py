@@ -1,0 +1,1 @@
+"""Reading facts about the customer's database; implements `ports.inspection`, once a dialect."""

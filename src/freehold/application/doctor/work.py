@@ -1,0 +1,131 @@
+"""Checks of the work itself: companions, indexes, fence, and rules that share a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from freehold.application.doctor.columns import guess
+from freehold.application.doctor.findings import Code, Finding, refuse, warn
+from freehold.application.doctor.predicates import disjoint
+from freehold.domain.rules import Companion, Rule
+from freehold.ports.inspection import Inspection, TableFacts
+
+GIVEN = ("now", "operation_key", "tenant")  # parameters that are no columns
+
+
+def companion_findings(rule: Rule, facts: TableFacts, inspection: Inspection) -> Iterator[Finding]:
+    """Find companions that the database would refuse, or that would be given NULL."""
+    for number, companion in enumerate(rule.companions, 1):
+        place = f"companion {number}"
+        names = inspection.companion_parameters(companion)
+        yield from _parameters(rule, facts, place, companion, names)
+        problem = inspection.companion_problem(companion)
+        if problem is not None:
+            yield refuse(
+                Code.COMPANION,
+                rule,
+                place,
+                f"Companion {number} of rule {rule.name} cannot run: {problem}; mend its SQL or "
+                "the rights that it needs.",
+            )
+    if any(companion.lock_by is None for companion in rule.companions):
+        yield warn(
+            Code.COMPANION_ORDER,
+            rule,
+            "companions",
+            f"A companion of rule {rule.name} has no lock_by, so that the rule runs one batch at a "
+            "time: name the parameter that holds the key of the row it changes.",
+        )
+
+
+def _parameters(
+    rule: Rule, facts: TableFacts, place: str, companion: Companion, names: Sequence[str]
+) -> Iterator[Finding]:
+    known = {*rule.mapped_columns, *GIVEN}
+    for name in names:
+        if name in known:
+            continue
+        advice = (
+            f"add it to carry of rule {rule.name}"
+            if name in facts.columns
+            else f"the table has no such column{guess(name, [*facts.columns, *GIVEN])}"
+        )
+        yield refuse(
+            Code.COMPANION_PARAMETER,
+            rule,
+            place,
+            f"Parameter :{name} of {place} of rule {rule.name} is no mapped column and would be "
+            f"NULL: {advice.rstrip('?')}{'?' if advice.endswith('?') else '.'}",
+        )
+    if companion.lock_by is not None and companion.lock_by not in names:
+        yield refuse(
+            Code.COMPANION_PARAMETER,
+            rule,
+            place,
+            f"lock_by of {place} of rule {rule.name} is {companion.lock_by!r}, which the statement "
+            "does not use: name one of its parameters.",
+        )
+
+
+def index_findings(rule: Rule, facts: TableFacts, inspection: Inspection) -> Iterator[Finding]:
+    """Find scans that read the whole table."""
+    column = rule.due.column
+    if not rule.due.comparable_bare:
+        yield warn(
+            Code.FULL_SCAN,
+            rule,
+            column,
+            f"Column {column} of rule {rule.name} is text in any spelling, which no index serves, "
+            "so that every scan reads every held row: store a timestamp or epoch seconds.",
+        )
+        return
+    plan = inspection.scan_plan(rule, facts)
+    if not plan.due_indexes:
+        yield warn(
+            Code.DUE_INDEX,
+            rule,
+            column,
+            f"No index led by column {column} serves the scan of rule {rule.name}, which then "
+            "slows down as the table grows: add one over the held rows.",
+            inspection.mends.due_index(rule),
+            plan.text,
+        )
+    pair = (rule.tenant.column, column)
+    if rule.tenant.column is not None and not any(i.columns[:2] == pair for i in facts.indexes):
+        yield warn(
+            Code.TENANT_INDEX,
+            rule,
+            rule.tenant.column,
+            f"No index on ({rule.tenant.column}, {column}) serves rule {rule.name}, so that "
+            "tenants are treated fairly only within what a scan looks ahead: add one if single "
+            "tenants can have large backlogs.",
+            inspection.mends.tenant_index(rule),
+        )
+
+
+def fence_findings(rule: Rule) -> Iterator[Finding]:
+    """Find a rule that cannot tell a renewal which leaves due as it was."""
+    if not rule.fence:
+        yield warn(
+            Code.WEAK_FENCE,
+            rule,
+            rule.due.column,
+            f"Rule {rule.name} has no token column in its fence, so that a row given to somebody "
+            f"else with the same {rule.due.column} would pass for the old hold: name a token, a "
+            "row version or the owner's column in fence.",
+        )
+
+
+def overlap_findings(rules: Sequence[Rule]) -> Iterator[Finding]:
+    """Find rules of one table that may both take a row."""
+    for one, other in combinations(rules, 2):
+        if one.table == other.table and not disjoint(one.held, other.held):
+            yield warn(
+                Code.OVERLAP,
+                other,
+                str(other.table),
+                f"Rules {one.name} and {other.name} may both hold the same row of table "
+                f"{other.table}, and the first to come due wins: give one column different values "
+                "in their held conditions.",
+            )
