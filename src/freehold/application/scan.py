@@ -7,7 +7,7 @@ scan stays at most `LEAD_BATCHES` batches ahead of the workers. *Not here*: when
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -74,10 +74,22 @@ class ScanResult:
 class Scanner:
     """Scans rules, a page a transaction, on one ledger connection."""
 
-    def __init__(self, ledger: Ledger, checkpoint: Checkpoint) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        checkpoint: Checkpoint,
+        on_operations: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Scan on this connection.
+
+        Args:
+            on_operations: called after each commit that wrote operations, to wake a worker.
+        """
         self._ledger = ledger
         self._checkpoint = checkpoint
+        self._on_operations = on_operations
         self._places: dict[str, Place] = {}
+        self._room: dict[str, int] = {}
 
     def something_due(self, rule: Rule) -> bool:
         """Tell whether a scan would find a row; costs one row."""
@@ -122,7 +134,10 @@ class Scanner:
             page, place = self._page(tx, rule, tick_id, limit)
         self._places[rule.name] = place
         result.add(page)
+        self._room[rule.name] -= page.new_count
         self._checkpoint.reach(Boundary.OPERATIONS_COMMITTED)
+        if page.new_count:
+            self._on_operations()
         return True
 
     def _halve(self, rule: Rule, limit: int, error: DatabaseError) -> int:
@@ -144,8 +159,11 @@ class Scanner:
         return 1
 
     def _far_ahead(self, tx: Transaction, rule: Rule) -> bool:
-        most = LEAD_BATCHES * batch_size(self._ledger, rule)
-        return tx.operations.count_ready(rule.name, most) >= most
+        """Tell whether the workers have enough to do; counted anew only when it may be so."""
+        if self._room.get(rule.name, 0) <= 0:
+            most = LEAD_BATCHES * batch_size(self._ledger, rule)
+            self._room[rule.name] = most - tx.operations.count_ready(rule.name, most)
+        return self._room[rule.name] <= 0
 
     def _page(
         self, tx: Transaction, rule: Rule, tick_id: int | None, limit: int

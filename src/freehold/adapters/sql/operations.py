@@ -61,7 +61,9 @@ class SqlOperations:
         """Return the newest record of each (hold_key, digest)."""
         keys = [key for key, _ in found]
         digests = [digest for _, digest in found]
-        rows = self._sql.rows("past_records", rule=rule, keys=keys, digests=digests, since=since)
+        rows = self._sql.rows(
+            "past_records", rule=rule, keys=keys, digests=digests, since=since, now=self._now
+        )
         uuid = self._sql.session.uuid
         return [PastRecord(key, uuid(d), generation, bool(e)) for key, d, generation, e in rows]
 

@@ -33,6 +33,7 @@ _BUSY = {"40P01", "40001", "55P03"}
 # Connection trouble, lack of resources, operator intervention, system errors: not the row's fault.
 _AWAY_CLASSES = ("08", "53", "57", "58")
 _AWAY_CODES = {"25P03", "25P04"}
+_NUL = "\0"
 _RULE_CLASSES = ("42", "3F", "28", "0A")
 
 
@@ -72,8 +73,8 @@ class ArrayDumper(Dumper):
         """Quote the elements; NUL, which no text of PostgreSQL holds, keeps them apart."""
         if None in obj:
             return f"{{{','.join(map(_array_element, obj))}}}".encode()
-        joined = "\0".join(map(str, obj))
-        if joined.count("\0") >= max(len(obj), 1):
+        joined = _NUL.join(map(str, obj))
+        if joined.count(_NUL) >= max(len(obj), 1):
             raise psycopg.DataError("PostgreSQL text cannot hold NUL")
         return f"{{{_quoted(joined)}}}".encode() if obj else b"{}"
 
@@ -83,7 +84,7 @@ def _array_element(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    inner = text.replace("\\", "\\\\").replace('"', '\\"').replace("\0", '","')
+    inner = text.replace("\\", "\\\\").replace('"', '\\"').replace(_NUL, '","')
     return f'"{inner}"'
 
 

@@ -16,13 +16,13 @@ on conflict (rule, hold_key, digest) do nothing
 -- name: past_records
 -- Purpose: count earlier generations of the identities that a scan found.
 -- Caller: adapters.sql.operations, once a scanned batch
--- Index: record_hold, in the partitions since the oldest due of the batch
+-- Index: record_hold, in the partitions since the oldest due of the batch; none of later months
 select r.hold_key, r.digest, max(r.generation), bool_or(r.outcome = 'expired')
 from unnest(:keys::text[], :digests::uuid[]) as f (hold_key, digest)
 cross join lateral (
     select p.hold_key, p.digest, p.generation, p.outcome from {s}record p
     where p.rule = :rule and p.hold_key = f.hold_key and p.digest = f.digest
-      and p.finished_at >= :since
+      and p.finished_at >= :since and p.finished_at < :now + interval '1 day'
     offset 0) r
 group by r.hold_key, r.digest
 
