@@ -19,7 +19,7 @@ from freehold.domain.operations import OperationState, Outcome
 from freehold.domain.retries import Failure
 from freehold.domain.rules import Rule
 from freehold.ports.audit import Audit
-from freehold.ports.holds import FoundHold
+from freehold.ports.holds import FoundHold, ScanCursor
 from freehold.ports.ledger import FailedAttempt, RuleState
 
 
@@ -234,11 +234,10 @@ class HoldsInSight(Protocol):
         """
         ...
 
-    def first_due(self, limit: int, since: datetime | None = None) -> Sequence[FoundHold]:
-        """Read the first due rows in the order (due, key), those due by `since` left out.
-
-        A due that cannot be compared bare (ISO text) yields held rows in key order, due or not.
-        """
+    def find_due(
+        self, after: ScanCursor | None, limit: int, since: datetime | None = None
+    ) -> Sequence[FoundHold]:
+        """Read due rows as `ports.holds.Holds.find_due` does."""
         ...
 
     def count_empty_due(self, at_most: int) -> int:

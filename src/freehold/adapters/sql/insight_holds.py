@@ -11,7 +11,7 @@ from freehold.adapters.sql.mapping import RuleSql
 from freehold.adapters.sql.session import Runner, Session
 from freehold.domain.expiry import HoldRow
 from freehold.domain.names import key_values, unpack
-from freehold.ports.holds import FoundHold
+from freehold.ports.holds import FoundHold, ScanCursor
 from freehold.ports.insight import SeenHold
 
 
@@ -42,9 +42,11 @@ class SqlHoldsInSight:
         read = json.loads(image) if isinstance(image, str) else dict(image)
         return SeenHold(key, due, identity, guard, tenant, row, read)
 
-    def first_due(self, limit: int, since: datetime | None = None) -> Sequence[FoundHold]:
-        """Read the first due rows."""
-        return self._holds.find_due(None, limit, since)
+    def find_due(
+        self, after: ScanCursor | None, limit: int, since: datetime | None = None
+    ) -> Sequence[FoundHold]:
+        """Read due rows behind the cursor, open ones marked."""
+        return self._holds.find_due(after, limit, since)
 
     def count_empty_due(self, at_most: int) -> int:
         """Count held rows without a usable due."""

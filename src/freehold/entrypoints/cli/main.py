@@ -28,13 +28,19 @@ app = typer.Typer(
 
 # Each module adds its commands with `register(app)`; heavy imports stay inside the commands.
 COMMAND_MODULES = (
+    "audit",
+    "attach",
     "config",
     "database",
     "demo",
+    "doctor",
     "init",
     "loops",
+    "plan",
     "review",
     "schedule",
+    "status",
+    "why",
 )
 
 

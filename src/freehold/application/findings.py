@@ -1,0 +1,89 @@
+"""What is wrong, one plain sentence each: the judgement over the figures of `status`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+from freehold.application.status import (
+    COUNT_MOST,
+    SKEW_MOST,
+    RuleStatus,
+    Status,
+    overdue,
+    waits,
+)
+from freehold.domain.operations import OperationState
+from freehold.ports.ledger import RuleCondition
+
+
+def judged(seen: Status) -> Status:
+    """Return the status with its findings, the worst first."""
+    found = [finding for row in seen.rules for finding in _of_rule(row, seen)]
+    return replace(seen, findings=[*_of_all(seen), *found])
+
+
+def _of_all(seen: Status) -> Iterator[str]:
+    working = [beat for beat in seen.alive if "work" in beat.roles]
+    if not working and (waiting := [row.rule.name for row in seen.rules if waits(row)]):
+        yield f"Work waits in {', '.join(waiting)}, and no worker is alive; start `freehold run`."
+    for beat in seen.silent:
+        silence = span(seen.now - beat.beat_at)
+        yield f"The process {beat.pid} on {beat.host} ({beat.roles}) has been silent for {silence}."
+    if abs(seen.host_skew) > SKEW_MOST:
+        side = "ahead of" if seen.host_skew > timedelta(0) else "behind"
+        yield f"This host's clock is {span(abs(seen.host_skew))} {side} the database's; mend its time service."
+
+
+def _of_rule(row: RuleStatus, seen: Status) -> Iterator[str]:
+    name = row.rule.name
+    yield from _condition(row)
+    late = overdue(row, seen.now)
+    if late is not None and late > row.rule.promise:
+        promise = span(row.rule.promise)
+        yield f"The oldest hold of {name} that is due waits for {span(late)}; the promise is {promise}."
+    if dead := row.count(OperationState.DEAD):
+        verb = "waits" if dead == 1 else "wait"
+        yield f"{counted(dead)} of {name} {verb} in review; look at `freehold review list {name}`."
+    if row.tick_late and not (row.state and row.state.scan_paused):
+        when = f"last began {span(seen.now - row.tick.started_at)} ago" if row.tick else "never ran"
+        yield f"The scan of {name} is late: it {when}."
+
+
+def _condition(row: RuleStatus) -> Iterator[str]:
+    name, state = row.rule.name, row.state
+    if row.holds.trouble:
+        yield f"The table of {name} cannot be read: {row.holds.trouble.rstrip('.')}."
+    if state is None:
+        return
+    if state.condition is RuleCondition.WAITING:
+        yield f"{name} waits to be attached: {(state.reason or 'no reason was noted').rstrip('.')}."
+    if state.condition is RuleCondition.PAUSED:
+        probe = (
+            ""
+            if state.probe_at is None
+            else f" It is tried again at {state.probe_at:%H:%M:%S} UTC."
+        )
+        yield f"{name} is paused: {(state.reason or 'no reason was noted').rstrip('.')}.{probe}"
+    if state.scan_paused:
+        yield f"The schedule of {name} is paused: {state.scan_paused.rstrip('.')}."
+
+
+def counted(count: int) -> str:
+    """Write a count of operations; one beyond the limit says so."""
+    number = f"More than {COUNT_MOST:,}" if count > COUNT_MOST else f"{count:,}"
+    return f"{number} operation" + ("" if count == 1 else "s")
+
+
+def span(length: timedelta) -> str:
+    """Write a span of time in its two largest units."""
+    seconds = length.total_seconds()
+    if seconds < 10:  # noqa: PLR2004 - below that a person reads tenths
+        return f"{seconds:.1f} s"
+    left, parts = int(seconds), []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        if left >= size:
+            parts.append(f"{left // size} {unit}")
+            left %= size
+    return " ".join(parts[:2])

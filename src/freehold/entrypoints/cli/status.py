@@ -1,0 +1,147 @@
+"""`freehold status`: how things stand, as a table for people or as JSON."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freehold.domain.errors import CheckFailed
+from freehold.entrypoints.cli.context import invocation
+
+if TYPE_CHECKING:
+    from freehold.application.status import RuleStatus, Status
+    from freehold.ports.insight import Ended, Heartbeat
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(status)
+
+
+def status(
+    context: typer.Context,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit 3 when something should not be so.")
+    ] = False,
+) -> None:
+    """Show what waits, how late it is and what failed, by rule; reads only.
+
+    Examples: freehold status · freehold status --check · watch freehold status
+    """
+    from freehold.adapters.system import SystemClock
+    from freehold.application.findings import judged
+    from freehold.application.status import status as read
+    from freehold.entrypoints.cli.status_view import show
+
+    call = invocation(context)
+    settings = call.settings()
+    with call.ledger(settings) as ledger:
+        seen = judged(read(ledger, settings.rules, SystemClock()))
+    call.show(as_data(seen), lambda: show(seen))
+    if check and seen.findings:
+        first, *more = seen.findings
+        raise CheckFailed(first + (f" (and {len(more)} more)" if more else ""))
+
+
+def as_data(seen: Status) -> dict[str, Any]:
+    """Return the status as plain data: the same numbers that the table shows."""
+    from freehold.application.status import COUNT_MOST
+
+    return {
+        "now": seen.now,
+        "host_skew_seconds": seen.host_skew.total_seconds(),
+        "counts_stop_at": COUNT_MOST + 1,
+        "findings": list(seen.findings),
+        "rules": [_rule_data(row, seen.now) for row in seen.rules],
+        "outbox": {
+            "pending_count": seen.outbox.pending_count,
+            "oldest_age_seconds": age_seconds(seen.outbox.oldest_at, seen.now),
+        },
+        "processes": [
+            _process_data(beat, seen.now, alive=beat in seen.alive)
+            for beat in (*seen.alive, *seen.silent)
+        ],
+    }
+
+
+def age_seconds(at: datetime | None, now: datetime) -> float | None:
+    """Return how long ago an instant was, never less than zero."""
+    return None if at is None else max(0.0, (now - at).total_seconds())
+
+
+def _rule_data(row: RuleStatus, now: datetime) -> dict[str, Any]:
+    from freehold.application.status import overdue
+    from freehold.domain.operations import OperationState
+
+    state = row.state
+    late = overdue(row, now)
+    return {
+        "rule": row.rule.name,
+        "condition": None if state is None else state.condition.value,
+        "reason": None if state is None else state.reason,
+        "probe_at": None if state is None else state.probe_at,
+        "scan_paused": None if state is None else state.scan_paused,
+        "depth": {one.value: row.count(one) for one in OperationState},
+        "busy_count": row.depth.busy_count,
+        "oldest_claimable_age_seconds": age_seconds(row.depth.oldest_available_at, now),
+        "oldest_overdue_seconds": None if late is None else late.total_seconds(),
+        "promise_seconds": row.rule.promise.total_seconds(),
+        "oldest_due_at": row.holds.oldest_due_at,
+        "missed_due_at": row.holds.missed_due_at,
+        "empty_due_count": row.holds.empty_count,
+        "unreadable_due_count": row.holds.unreadable_count,
+        "table_trouble": row.holds.trouble,
+        "last_hour": None if row.ended is None else _ended_data(row.ended),
+        "tick": _tick_data(row),
+    }
+
+
+def _ended_data(ended: Ended) -> dict[str, Any]:
+    return {
+        "since": ended.since,
+        "released_count": ended.expired_count,
+        "skipped": dict(ended.skipped),
+        "lag_seconds": lags(ended),
+    }
+
+
+def lags(ended: Ended) -> dict[str, float | None]:
+    """Return upper bounds of the lag's quantiles; None where nothing was released.
+
+    The open bucket has no bound and reads infinity.
+    """
+    from freehold.domain.tallies import lag_quantile
+
+    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    return {name: lag_quantile(ended.lag_counts, share) for name, share in shares.items()}
+
+
+def _tick_data(row: RuleStatus) -> dict[str, Any] | None:
+    if row.tick is None:
+        return None
+    return {
+        "logical_time": row.tick.logical_time,
+        "started_at": row.tick.started_at,
+        "finished_at": row.tick.finished_at,
+        "late": row.tick_late,
+        "found_count": row.tick.found_count,
+        "new_count": row.tick.new_count,
+        "outcome": row.tick.outcome,
+    }
+
+
+def _process_data(beat: Heartbeat, now: datetime, *, alive: bool) -> dict[str, Any]:
+    skew: timedelta = beat.host_at - beat.beat_at
+    return {
+        "worker": beat.worker,
+        "host": beat.host,
+        "pid": beat.pid,
+        "roles": beat.roles,
+        "alive": alive,
+        "silent_seconds": age_seconds(beat.beat_at, now),
+        "host_skew_seconds": skew.total_seconds(),
+        "in_hand": beat.in_hand,
+        "started_at": beat.started_at,
+    }

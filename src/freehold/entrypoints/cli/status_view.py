@@ -1,0 +1,189 @@
+"""How `freehold status` looks to a person."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from freehold.application.findings import span
+from freehold.application.status import COUNT_MOST, RuleStatus, Status, overdue
+from freehold.domain.operations import OperationState
+from freehold.entrypoints.cli.status import lags
+from freehold.ports.ledger import RuleCondition
+
+_NOTHING = "[dim]·[/]"
+_UNKNOWN = "[dim]?[/]"
+_CONDITIONS = {
+    RuleCondition.ACTIVE: "[green]● active[/]",
+    RuleCondition.WAITING: "[yellow]◌ waiting[/]",
+    RuleCondition.PAUSED: "[red]■ paused[/]",
+}
+
+
+def show(seen: Status, console: Console | None = None) -> None:
+    """Print the whole picture: verdict, rules, what ended, processes."""
+    console = console or Console(highlight=False)
+    console.print(_verdict(seen))
+    console.print(Group(_waiting(seen), Text(), _ended(seen), Text(), _foot(seen)))
+
+
+def _verdict(seen: Status) -> RenderableType:
+    if not seen.findings:
+        return Panel(
+            "[bold green]All is well.[/]  Nothing waits beyond its promise.", style="green"
+        )
+    lines = "\n".join(f"[bold red]✗[/] {escape(finding)}" for finding in seen.findings)
+    return Panel(
+        lines, border_style="red", title=f"{len(seen.findings)} to look at", title_align="left"
+    )
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", title_justify="left")
+    for name in columns:
+        numeric = name not in {"rule", "condition", "scan", "skipped"}
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=numeric)
+    return table
+
+
+def _waiting(seen: Status) -> Table:
+    table = _table(
+        "rule", "condition", "ready", "leased", "retrying", "put off", "review", "oldest due",
+        "promise", "no due", "scan",
+    )  # fmt: skip
+    for row in seen.rules:
+        table.add_row(
+            f"[bold]{escape(row.rule.name)}[/]",
+            _condition(row),
+            *(number(row.count(one)) for one in _shown_states()),
+            _review(row),
+            _oldest(row, seen.now),
+            span(row.rule.promise),
+            _empty(row),
+            _scan(row, seen.now),
+        )
+    return table
+
+
+def _shown_states() -> tuple[OperationState, ...]:
+    return (
+        OperationState.READY,
+        OperationState.LEASED,
+        OperationState.RETRYING,
+        OperationState.DEFERRED,
+    )
+
+
+def number(count: int) -> str:
+    """Write a count; one that reached the limit says so."""
+    if not count:
+        return _NOTHING
+    return f"{COUNT_MOST:,}+" if count > COUNT_MOST else f"{count:,}"
+
+
+def _condition(row: RuleStatus) -> str:
+    if row.holds.trouble:
+        return "[red]■ table unreadable[/]"
+    if row.state is None:
+        return "[dim]○ never met[/]"
+    if row.state.scan_paused:
+        return "[yellow]◌ schedule paused[/]"
+    return _CONDITIONS[row.state.condition]
+
+
+def _review(row: RuleStatus) -> str:
+    dead, discarded = row.count(OperationState.DEAD), row.count(OperationState.DISCARDED)
+    aside = f" [dim]+{number(discarded)} aside[/]" if discarded else ""
+    return (f"[bold red]{number(dead)}[/]" if dead else _NOTHING) + aside
+
+
+def _oldest(row: RuleStatus, now: datetime) -> str:
+    late = overdue(row, now)
+    if late is None:
+        return _NOTHING
+    return f"[bold red]{span(late)}[/]" if late > row.rule.promise else span(late)
+
+
+def _empty(row: RuleStatus) -> str:
+    if row.holds.empty_count is None:
+        return _UNKNOWN
+    count = row.holds.empty_count + row.holds.unreadable_count
+    return f"[yellow]{number(count)}[/]" if count else _NOTHING
+
+
+def _scan(row: RuleStatus, now: datetime) -> str:
+    if row.tick is None:
+        return "[yellow]never[/]"
+    if row.tick.finished_at is None:
+        return f"[yellow]running for {span(now - row.tick.started_at)}[/]"
+    ago = f"{span(now - row.tick.finished_at)} ago"
+    return f"[yellow]{ago}, late[/]" if row.tick_late else ago
+
+
+def _ended(seen: Status) -> Table:
+    table = _table("rule", "released", "p50", "p95", "p99", "max", "skipped")
+    table.title = "[dim]in the last hour, with the lag from due to commit[/]"
+    for row in seen.rules:
+        if row.ended is None:
+            table.add_row(f"[bold]{escape(row.rule.name)}[/]", *[_NOTHING] * 6)
+            continue
+        skips = sorted(row.ended.skipped.items(), key=lambda one: -one[1])
+        table.add_row(
+            f"[bold]{escape(row.rule.name)}[/]",
+            f"{row.ended.expired_count:,}" if row.ended.expired_count else _NOTHING,
+            *(_lag(seconds, row) for seconds in lags(row.ended).values()),
+            ", ".join(f"{count:,} {escape(name)}" for name, count in skips) or _NOTHING,
+        )
+    return table
+
+
+def _lag(seconds: float | None, row: RuleStatus) -> str:
+    """Write a bucket's upper bound, red where the bucket lies beyond the promise."""
+    if seconds is None:
+        return _NOTHING
+    if seconds == float("inf"):
+        return "[bold red]> 1 d[/]"
+    text = "≤ " + (f"{seconds * 1000:.0f} ms" if seconds < 1 else span(timedelta(seconds=seconds)))
+    return f"[red]{text}[/]" if seconds > row.rule.promise.total_seconds() else text
+
+
+def _foot(seen: Status) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    for beat in seen.alive:
+        hand = f", has {escape(beat.in_hand)} in hand" if beat.in_hand else ""
+        up = span(seen.now - beat.started_at)
+        grid.add_row(
+            "process", f"[green]●[/] {beat.pid} on {escape(beat.host)}: {beat.roles}, up {up}{hand}"
+        )
+    for beat in seen.silent:
+        silence = span(seen.now - beat.beat_at)
+        grid.add_row(
+            "process",
+            f"[red]○[/] {beat.pid} on {escape(beat.host)}: {beat.roles}, silent for [red]{silence}[/]",
+        )
+    if not seen.alive and not seen.silent:
+        grid.add_row("process", "[dim]none is running[/]")
+    oldest = (
+        ""
+        if seen.outbox.oldest_at is None
+        else f", the oldest since {span(seen.now - seen.outbox.oldest_at)}"
+    )
+    grid.add_row(
+        "outbox",
+        f"{number(seen.outbox.pending_count)} waiting{oldest}"
+        if seen.outbox.pending_count
+        else "[dim]nothing waits[/]",
+    )
+    skew = seen.host_skew.total_seconds()
+    grid.add_row(
+        "clock",
+        f"{seen.now:%Y-%m-%d %H:%M:%S} UTC in the database [dim](this host {skew:+.3f} s)[/]",
+    )
+    return grid
