@@ -143,7 +143,7 @@ def open_inspection(settings: Settings, *, clock: Clock | None = None) -> Inspec
     Raises:
         UsageError: the URL names no database that we know, or its driver is not installed.
     """
-    ledger = open_ledger(settings, clock=clock)
+    ledger = open_ledger(settings, clock=clock, create=False)
     url = settings.database.url
     if urlsplit(url).scheme in POSTGRES_SCHEMES:
         from freehold.adapters.sql.inspection.postgres import PostgresInspection

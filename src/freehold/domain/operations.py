@@ -43,6 +43,7 @@ MOVES: dict[OperationState, tuple[OperationState | Outcome, ...]] = {
         OperationState.RETRYING,
         OperationState.DEFERRED,
         OperationState.DEAD,
+        OperationState.DISCARDED,  # the rule was detached
         Outcome.EXPIRED,
         Outcome.SKIPPED,
     ),
@@ -51,6 +52,7 @@ MOVES: dict[OperationState, tuple[OperationState | Outcome, ...]] = {
         OperationState.RETRYING,
         OperationState.DEFERRED,
         OperationState.DEAD,
+        OperationState.DISCARDED,  # the rule was detached
         Outcome.EXPIRED,
         Outcome.SKIPPED,
     ),
@@ -59,6 +61,7 @@ MOVES: dict[OperationState, tuple[OperationState | Outcome, ...]] = {
         OperationState.RETRYING,
         OperationState.DEFERRED,
         OperationState.DEAD,
+        OperationState.DISCARDED,  # the rule was detached
         Outcome.EXPIRED,
         Outcome.SKIPPED,
     ),
@@ -67,6 +70,7 @@ MOVES: dict[OperationState, tuple[OperationState | Outcome, ...]] = {
         OperationState.RETRYING,
         OperationState.DEFERRED,
         OperationState.DEAD,
+        OperationState.DISCARDED,  # the rule was detached
         Outcome.EXPIRED,
         Outcome.SKIPPED,
     ),

@@ -412,6 +412,18 @@ class Reviews(Protocol):
         """
         ...
 
+    def withdraw(self, rule: str, limit: int, reason: str) -> Sequence[int]:
+        """Set open operations of a rule aside, in review or not; return which.
+
+        Those under a live lease, or locked by another transaction, stay as they are.
+        Again: goes on with others while there are any; close them before that.
+        """
+        ...
+
+    def count_open(self, rule: str, at_most: int) -> int:
+        """Count the open operations of a rule, and stop counting at `at_most`."""
+        ...
+
 
 class Transaction(Protocol):
     """One transaction; commits when its `with` block ends, rolls back on any exception."""

@@ -7,7 +7,7 @@ rows; a release that changes fewer rows than it was told to is an error, never a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,11 +16,13 @@ from freehold.adapters.sql.mapping import RuleSql
 from freehold.adapters.sql.operations import remove_operations
 from freehold.adapters.sql.session import Row, Runner, Session
 from freehold.adapters.sql.statements import fill, load, parameters
-from freehold.domain.due import due_bound, read_due, released_from
+from freehold.domain.due import due_bound, is_due, read_due, released_from
 from freehold.domain.errors import ChangeLost
 from freehold.domain.expiry import ExpireHold, HoldRow, RowAbsence
 from freehold.domain.names import key_values, operation_key, unpack
 from freehold.ports.holds import Chosen, FoundHold, LockedHold, ScanCursor
+
+PAGE_ROWS = 1_000  # read at a time where every row must be read
 
 
 class SqlHolds:
@@ -79,8 +81,23 @@ class SqlHolds:
         return wake_at if wake_at <= until else None
 
     def count_overdue(self, at_most: int) -> int:
-        """Count due rows up to a limit."""
-        return int(self._rows("count_overdue", limit=at_most)[0][0])
+        """Count due rows up to a limit; text is read row by row, since only Python can judge it."""
+        if self._rule.due.comparable_bare:
+            return int(self._rows("count_overdue", limit=at_most)[0][0])
+        count = 0
+        for due_at in self._read_dues():
+            count += is_due(self._rule.due, due_at, self._now)
+            if count >= at_most:
+                break
+        return count
+
+    def _read_dues(self) -> Iterator[datetime]:
+        """Read the due of every held row in key order, as far as it is readable."""
+        after: ScanCursor | None = None
+        while rows := self.find_due(after, PAGE_ROWS):
+            dues = (read_due(self._rule.due, row.due) for row in rows)
+            yield from (due_at for due_at in dues if isinstance(due_at, datetime))
+            after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
 
     def lock(self, operation_ids: Sequence[int]) -> Sequence[LockedHold]:
         """Lock the rows of claimed operations and compare the whole fence."""

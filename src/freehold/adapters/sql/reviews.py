@@ -69,6 +69,15 @@ class SqlReviews:
         rows = self._sql.rows("open_of_rule", rule=rule, after_id=after_id, limit=limit)
         return [row[0] for row in rows]
 
+    def withdraw(self, rule: str, limit: int, reason: str) -> Sequence[int]:
+        """Set open operations of a rule aside."""
+        rows = self._sql.rows("withdraw", rule=rule, limit=limit, reason=reason, now=self._now)
+        return sorted(row[0] for row in rows)
+
+    def count_open(self, rule: str, at_most: int) -> int:
+        """Count the open operations of a rule up to a limit."""
+        return int(self._sql.rows("count_open", rule=rule, limit=at_most)[0][0])
+
     def close(self, operation_ids: Sequence[int], reason: str) -> int:
         """Move operations in review to `record` as closed."""
         ids = [row[0] for row in self._sql.rows("read_in_review", ids=list(operation_ids))]

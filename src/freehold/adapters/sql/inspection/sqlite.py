@@ -13,7 +13,7 @@ from freehold.adapters.sql.inspection.mends import SqliteMends
 from freehold.adapters.sql.inspection.reading import Reader, SqlInspection
 from freehold.adapters.sql.ledger import SqlLedger
 from freehold.adapters.sql.session import Row
-from freehold.domain.errors import DatabaseAway, RuleRefused
+from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import Literal, Rule, TableName
 from freehold.ports.inspection import (
     ColumnFacts,
@@ -40,8 +40,6 @@ class SqliteInspection(SqlInspection):
         self._mends = SqliteMends()
 
     def _begin(self) -> datetime:
-        if not self._path.exists():
-            raise DatabaseAway(f"there is no file {self._path}; make it, or mend [database] url")
         self._sql.count("begin_reading")
         return self._clock.wall()
 

@@ -1,0 +1,104 @@
+"""`freehold doctor`: what is wrong with the rules on the live table, and the SQL that mends it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freehold.domain.errors import CheckFailed
+from freehold.entrypoints.cli.context import invocation
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from freehold.application.doctor import Finding
+
+STYLES = {"refuse": "bold red", "warn": "yellow", "ok": "green"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(doctor)
+
+
+def doctor(
+    context: typer.Context,
+    rule: Annotated[str | None, typer.Option("--rule", "-r", help="One rule only.")] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Refuse a superuser and a role that bypasses row security."),
+    ] = False,
+) -> None:
+    """Check rules, rights, indexes and clocks against the live database; write nothing.
+
+    Exits 0 when nothing is refused, 3 otherwise. Every code is explained in the reference.
+
+    Examples: freehold doctor · freehold doctor --rule cart --strict · freehold --json doctor
+    """
+    from freehold.adapters.system import SystemClock
+    from freehold.application.doctor import Severity, examine
+    from freehold.bootstrap import open_inspection
+
+    call = invocation(context)
+    settings = call.settings()
+    rules = settings.rules if rule is None else (settings.rule(rule),)
+    inspection = open_inspection(settings)
+    try:
+        found = examine(inspection, rules, SystemClock(), strict=strict)
+    finally:
+        inspection.close()
+    call.show([asdict(one) for one in found], lambda: _print(found))
+    refused = sum(one.severity is Severity.REFUSE for one in found)
+    if refused:
+        raise CheckFailed(f"doctor refused {refused} of {len(found)} findings.")
+
+
+def _print(found: Sequence[Finding]) -> None:
+    """Print a table on a terminal, else one finding a line; then the SQL, ready to be copied."""
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False)
+    ordered = sorted(found, key=lambda one: list(STYLES).index(one.severity))
+    if console.is_terminal:
+        _print_table(console, ordered)
+    else:
+        _print_lines(ordered)
+    _print_details(ordered)
+    counts = Counter(str(one.severity) for one in found)
+    refused, warned = counts["refuse"], counts["warn"]
+    typer.echo(f"\n{refused} refused, {warned} warned, {counts['ok']} fine")
+
+
+def _print_table(console: Console, found: Sequence[Finding]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("")
+    table.add_column("rule")
+    table.add_column("where", overflow="fold")
+    table.add_column("what", ratio=1)
+    for one in found:
+        what = Text(f"{one.sentence} ").append(f"[{one.code}]", style="dim")
+        mark = Text(one.severity, style=STYLES[one.severity])
+        table.add_row(mark, Text(one.rule or "-"), Text(one.place), what)
+    console.print(table)
+
+
+def _print_lines(found: Sequence[Finding]) -> None:
+    for one in found:
+        typer.echo(f"{one.severity}\t{one.code}\t{one.rule or '-'}\t{one.place}\t{one.sentence}")
+
+
+def _print_details(found: Sequence[Finding]) -> None:
+    for one in found:
+        if one.detail:
+            typer.echo(f"\n-- {one.rule}: {one.code}, the plan today")
+            typer.echo("\n".join(f"--   {line}" for line in one.detail.splitlines()))
+        if one.mend:
+            typer.echo(f"\n-- {one.rule or 'database'}: mends {one.code}")
+            typer.echo(one.mend)

@@ -1,0 +1,75 @@
+"""`freehold plan`: what the rules would release now, without releasing it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freehold.entrypoints.cli.context import invocation
+
+if TYPE_CHECKING:
+    from freehold.application.plan import RulePlan
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(plan)
+
+
+def plan(
+    context: typer.Context,
+    rule: Annotated[str | None, typer.Argument(help="One rule only.")] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Count all, not only up to 100,000 a rule.")
+    ] = False,
+) -> None:
+    """Show what is due now, by tenant, and how long its release would take; write nothing.
+
+    Examples: freehold plan · freehold plan cart --exact
+    """
+    from freehold.application.plan import plan as plan_rules
+    from freehold.bootstrap import open_inspection
+
+    call = invocation(context)
+    settings = call.settings()
+    rules = settings.rules if rule is None else (settings.rule(rule),)
+    inspection = open_inspection(settings)
+    try:
+        plans = plan_rules(inspection, rules, inspection.server().now, exact=exact)
+    finally:
+        inspection.close()
+    call.show([_data(one) for one in plans], lambda: _print(plans))
+
+
+def _data(one: RulePlan) -> dict[str, Any]:
+    return {**asdict(one), "estimate": one.estimate.total_seconds()}
+
+
+def _print(plans: list[RulePlan]) -> None:
+    for one in plans:
+        _print_rule(one)
+    if not plans:
+        typer.echo("no rule is configured")
+
+
+def _print_rule(one: RulePlan) -> None:
+    number = f"at least {one.due_count:,}" if one.capped else f"{one.due_count:,}"
+    typer.echo(f"{one.rule}: {number} holds are due; each would {one.action}")
+    if one.oldest_due is not None:
+        typer.echo(f"  oldest due   {one.oldest_due.isoformat()} ({one.now - one.oldest_due} ago)")
+    if one.empty_count:
+        typer.echo(f"  without due  {one.empty_count:,} (by the rule: {one.empty_policy})")
+    if one.due_count:
+        seconds = one.estimate.total_seconds()
+        typer.echo(f"  work         {one.batch_count:,} batches, about {seconds:,.0f} s")
+    for tenant in one.tenants:
+        typer.echo(f"  {tenant.due_count:>12,}  {tenant.tenant or '(no tenant)'}")
+    if one.tenant_count > len(one.tenants):
+        typer.echo(f"  and {one.tenant_count - len(one.tenants):,} tenants more")
+    if one.waits:
+        count = "COUNT" if one.capped else str(one.due_count)
+        typer.echo(
+            f"  at its first scan it waits for: freehold attach {one.rule} --confirm {count}"
+        )
