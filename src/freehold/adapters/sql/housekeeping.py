@@ -72,7 +72,7 @@ def _make_partition(session: Session, month: datetime) -> None:
     session.begin()
     try:
         session.run(fill(texts["lock_migrations"], slots), {})
-        for name in ("make_partition", "fill_partition", "attach_partition"):
+        for name in ("hold_default", "make_partition", "fill_partition", "attach_partition"):
             session.run(fill(texts[name], slots), {})
         session.commit()
     except BaseException:

@@ -23,6 +23,7 @@ def upgrade(context: typer.Context) -> None:
 
     Example: freehold db upgrade
     """
+    from freehold.adapters.sql.housekeeping import keep_house
     from freehold.adapters.sql.migrations import upgrade as apply
     from freehold.bootstrap import open_session
 
@@ -30,6 +31,7 @@ def upgrade(context: typer.Context) -> None:
     session = open_session(call.settings())
     try:
         done = [{"version": one.version, "name": one.name} for one in apply(session)]
+        keep_house(session)
     finally:
         session.close()
 

@@ -64,13 +64,12 @@ def _run_until_idle(
 ) -> None:
     from freehold.adapters.system import Onwards, StopRequest
     from freehold.domain.errors import RefusedByState, WorkLeft
-    from freehold.domain.schedule import parse_duration
     from freehold.entrypoints.journal import Journal
     from freehold.entrypoints.service import Budget, drain_once
 
     stop = StopRequest()
     _on_signals(stop.stop)
-    seconds = None if deadline is None else parse_duration(deadline).total_seconds()
+    seconds = None if deadline is None else _seconds(deadline)
     drain = drain_once(settings, Onwards(), Journal(), Budget(limit, seconds), stop)
     call.show(
         {
@@ -86,6 +85,16 @@ def _run_until_idle(
         raise RefusedByState(f"Rule {name} cannot work: {reason}.")
     if drain.left and not stop.stopping:
         raise WorkLeft("Work is left over: the limit or the time was used up; run it again.")
+
+
+def _seconds(deadline: str) -> float:
+    from freehold.domain.errors import UsageError
+    from freehold.domain.schedule import ScheduleError, parse_duration
+
+    try:
+        return parse_duration(deadline).total_seconds()
+    except ScheduleError as error:
+        raise UsageError(f"--deadline {deadline!r}: {error}.") from error
 
 
 def _on_signals(ask_to_stop: Callable[[], None]) -> None:

@@ -43,12 +43,6 @@ order by a.attnum
 -- Index: none
 select pg_try_advisory_xact_lock(hashtextextended('{s}' || :rule, 1))
 
--- name: partition_is_missing
--- Purpose: see whether the records of one month have a partition.
--- Caller: adapters.sql.housekeeping, the sweep
--- Index: system catalogue
-select to_regclass('{s}{partition}') is null
-
 -- name: hold_default
 -- Purpose: keep records out of the default partition while some of its rows move.
 -- Caller: adapters.sql.housekeeping, when a month's partition is missing

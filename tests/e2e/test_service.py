@@ -1,0 +1,108 @@
+"""The service as a process: it releases on time, drains on SIGTERM, and survives its neighbours."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from typing import TYPE_CHECKING, Self
+
+from tests.e2e.command import PROGRAM, environment, freehold
+from tests.e2e.shop import make_shop, statuses
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Running:
+    """`freehold run` in a process of its own; its journal is the signal that tests wait for."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            [PROGRAM, "run", *arguments],
+            cwd=folder,
+            env=environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def wait_for(self, event: str) -> dict[str, object]:
+        """Read the journal until a line of that event."""
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            entry: dict[str, object] = json.loads(line)
+            if entry["event"] == event:
+                return entry
+        raise AssertionError(f"the service ended without {event}")
+
+    def stop(self) -> int:
+        """Send SIGTERM and return the exit code."""
+        self._process.send_signal(signal.SIGTERM)
+        self._process.communicate(timeout=30)
+        return self._process.returncode
+
+
+def started(folder: Path, url: str) -> None:
+    make_shop(folder, url)
+    assert freehold("db", "upgrade", cwd=folder).code == 0
+
+
+def test_it_releases_what_is_due_and_drains_on_sigterm(tmp_path: Path, database_url: str) -> None:
+    started(tmp_path, database_url)
+    with Running(tmp_path) as service:
+        assert service.wait_for("batch")["released"] == 10
+        assert service.stop() == 0
+    assert statuses(database_url) == {"expired": 10, "held": 1, "paid": 1}
+
+
+def test_scan_and_work_may_be_two_processes(tmp_path: Path, database_url: str) -> None:
+    started(tmp_path, database_url)
+    with (
+        Running(tmp_path, "--role", "scan") as scanner,
+        Running(tmp_path, "--role", "work") as worker,
+    ):
+        assert scanner.wait_for("scan")["new"] == 10
+        assert worker.wait_for("batch")["released"] == 10
+        assert scanner.stop() == 0
+        assert worker.stop() == 0
+
+
+def test_one_shots_do_the_same_in_three_steps(tmp_path: Path, database_url: str) -> None:
+    started(tmp_path, database_url)
+    assert freehold("scan", "--json", cwd=tmp_path).data == [
+        {"rule": "cart", "found": 10, "new": 10}
+    ]
+    assert freehold("work", "--json", cwd=tmp_path).data["released"] == 10
+    assert freehold("sweep", cwd=tmp_path).code == 0
+    assert freehold("run", "--until-idle", "--json", cwd=tmp_path).data["released"] == 0
+
+
+def test_a_limit_leaves_work_and_says_so(tmp_path: Path, database_url: str) -> None:
+    make_shop(tmp_path, database_url, due_count=30, more="batch = 10")
+    freehold("db", "upgrade", cwd=tmp_path)
+    ended = freehold("run", "--until-idle", "--limit", "10", cwd=tmp_path)
+    assert ended.code == 4
+    assert statuses(database_url)["expired"] == 10
+    assert freehold("run", "--until-idle", cwd=tmp_path).code == 0
+    assert statuses(database_url)["expired"] == 30
+
+
+def test_too_much_overdue_at_first_waits_for_a_person(tmp_path: Path, database_url: str) -> None:
+    make_shop(tmp_path, database_url, due_count=30, more="attach_limit = 20")
+    freehold("db", "upgrade", cwd=tmp_path)
+    ended = freehold("run", "--until-idle", cwd=tmp_path)
+    assert ended.code == 6
+    assert "freehold attach cart --confirm" in ended.err
+    assert statuses(database_url)["held"] == 31
+    wrong = freehold("attach", "cart", "--confirm", "29", "--by", "ann", cwd=tmp_path)
+    assert wrong.code == 6
+    assert freehold("attach", "cart", "--confirm", "30", "--by", "ann", cwd=tmp_path).code == 0
+    assert freehold("run", "--until-idle", cwd=tmp_path).code == 0
+    assert statuses(database_url)["expired"] == 30
