@@ -1,0 +1,127 @@
+"""The whole way of a hold in one thread: scheduler, scanner, worker and sweeper on one connection.
+
+Nothing here waits; time moves when the test moves the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from freehold.adapters.system import Onwards, StopRequest, SystemClock
+from freehold.application.release import BatchResult
+from freehold.application.scan import Scanner
+from freehold.application.schedule import Scheduler
+from freehold.application.sweep import Sweeper
+from freehold.application.work import PassEnd, Worker
+from freehold.bootstrap import open_ledger
+from freehold.domain.operations import Claim
+from freehold.domain.rules import Rule
+from freehold.ports.system import Checkpoint
+from freehold.settings import DatabaseSettings, Settings
+from freehold.testing.clock import SetClock, SteadyDice
+
+ROUNDS_MAX = 60
+ROUND_SECONDS = 31  # longer than a lease of 30 s, and than the patience with an unfinished tick
+FIRINGS_MAX = 50
+
+
+class NotDrained(AssertionError):
+    """Work was left over after so many rounds that something must be wrong."""
+
+
+@dataclass
+class Pipeline:
+    """One process's worth of Freehold over one rule.
+
+    Attributes:
+        idle_limit: how long PostgreSQL suffers an open transaction that does nothing.
+    """
+
+    url: str
+    rule: Rule
+    clock: SetClock
+    checkpoint: Checkpoint = field(default_factory=Onwards)
+    runner: str = "runner"
+    idle_limit: timedelta = timedelta(seconds=10)
+    statement_limit: timedelta = timedelta(seconds=30)
+
+    def __post_init__(self) -> None:
+        database = DatabaseSettings(
+            self.url,
+            idle_in_transaction=self.idle_limit,
+            statement_timeout=self.statement_limit,
+            lock_timeout=timedelta(seconds=20),
+        )
+        settings = Settings(database, rules=(self.rule,))
+        self.ledger = open_ledger(settings, checkpoint=self.checkpoint, clock=self.clock)
+        self.scanner = Scanner(self.ledger, self.checkpoint)
+        self.scheduler = Scheduler(
+            self.ledger, self.scanner, SystemClock(), self.runner, self.checkpoint
+        )
+        self.worker = Worker(self.ledger, self.checkpoint, SteadyDice(), StopRequest())
+        self.sweeper = Sweeper(self.ledger, self.checkpoint, self.scanner)
+
+    def fire(self) -> int:
+        """Fire the schedule until it has nothing to run; return how many operations are new."""
+        new_count = 0
+        for _ in range(FIRINGS_MAX):
+            scan = self.scheduler.fire(self.rule).scan
+            if scan is None:
+                return new_count
+            new_count += scan.new_count
+        raise NotDrained(f"the schedule of {self.rule.name} fired {FIRINGS_MAX} times in a row")
+
+    def scan(self) -> int:
+        """Scan once from where the last scan ended; return how many operations are new."""
+        return self.scanner.scan(self.rule).new_count
+
+    def work(self) -> BatchResult:
+        """Work until nothing is claimable now."""
+        total = BatchResult()
+        while (done := self.worker.work(self.rule)).end is PassEnd.WORKED:
+            total.add(done.batch)
+        return total
+
+    def peek(self) -> Sequence[Claim]:
+        """Return what a worker could claim now, and let it go: what a message would name."""
+        with self.ledger.transaction() as tx:
+            return tx.operations.claim(self.rule.name, self.rule.batch_size, None)
+
+    def sweep(self) -> None:
+        """Sweep once."""
+        self.sweeper.sweep((self.rule,))
+        self.worker.forget_floors()
+
+    def round(self) -> None:
+        """Sweep, fire and work, as a running service does in a moment."""
+        self.sweep()
+        self.fire()
+        self.work()
+
+    def drain(self) -> None:
+        """Go round after round, time passing between them, until only dead letters are open.
+
+        Raises:
+            NotDrained: work was left over in the end.
+        """
+        for _ in range(ROUNDS_MAX):
+            self.round()
+            if not self._open_count():
+                return
+            self.clock.advance(ROUND_SECONDS)
+        raise NotDrained(f"{self._open_count()} operations are open after {ROUNDS_MAX} rounds")
+
+    def _open_count(self) -> int:
+        where = "state in ('ready', 'leased', 'retrying', 'deferred')"
+        ledger = self.ledger
+        with ledger.transaction():
+            rows, _ = ledger.session.run(
+                f"select count(*) from {ledger.session.prefix}operation where {where}", {}
+            )
+        return int(rows[0][0])
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self.ledger.close()

@@ -1,0 +1,155 @@
+"""The scripted run of the kill sweep: every kind of hold, every kind of step, no luck, no waiting.
+
+Expected ends do not depend on where the run was killed: the host application does its part in any
+case, and whoever comes after drains the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from freehold.application.rulestate import admit
+from freehold.domain.retries import RetryPolicy
+from freehold.domain.rules import Rule
+from freehold.domain.schedule import Every
+from freehold.ports.system import Checkpoint
+from freehold.testing.backdoor import BackDoor
+from freehold.testing.clock import SetClock
+from freehold.testing.invariants import digest_tables, find_violations
+from freehold.testing.pipeline import Pipeline
+from freehold.testing.tables import Refusal, StandardTable, standard_rule
+from freehold.ports.ledger import RuleState
+
+START = datetime(2026, 3, 2, 12, 0, 5, tzinfo=UTC)
+LATER = START + timedelta(days=30)
+RENEWED, CONFIRMED, CANCELLED, TAKEN_OVER, DELETED, RAISES, DEFERS, FUTURE = range(11, 19)
+PLAIN = range(1, 9)
+ENDS = {
+    **dict.fromkeys(PLAIN, "expired"),
+    RENEWED: "held",
+    CONFIRMED: "confirmed",
+    CANCELLED: "cancelled",
+    TAKEN_OVER: "held",
+    RAISES: "held",
+    DEFERS: "held",
+    FUTURE: "held",
+}
+LEDGER = ("operation", "attempt", "record", "tally", "outbox", "tick", "rule_state", "worker")
+
+
+def rule_of(url: str) -> Rule:
+    """Return the rule of the script: small batches, a minute's schedule, three attempts."""
+    return standard_rule(
+        url,
+        schedule=Every(60),
+        batch_size=6,
+        retry=RetryPolicy((timedelta(seconds=10), timedelta(seconds=10))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One variant of the run on one prepared database."""
+
+    url: str
+    leased: bool = False
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that runs."""
+        return rule_of(self.url)
+
+    def reset(self) -> None:
+        """Bring the database back to the beginning."""
+        with BackDoor(self.url) as door:
+            door.script("; ".join(f"delete from {{s}}{table}" for table in LEDGER))
+            table = StandardTable(door)
+            table.clear()
+            _seed(table)
+        if self.leased:
+            pipeline = self._pipeline(SetClock(START))
+            with pipeline.ledger.transaction() as tx:
+                tx.rules.write(_leased(admit(tx, self.rule)))
+            pipeline.close()
+
+    def _pipeline(
+        self, clock: SetClock, checkpoint: Checkpoint | None = None, runner: str = "first"
+    ) -> Pipeline:
+        crash = {} if checkpoint is None else {"checkpoint": checkpoint}
+        return Pipeline(self.url, self.rule, clock, runner=runner, **crash)
+
+    def run(self, checkpoint: Checkpoint) -> None:
+        """Scan, let the host act, work, retry until the poison is dead, sweep."""
+        clock = SetClock(START)
+        pipeline = self._pipeline(clock, checkpoint)
+        pipeline.fire()
+        self.host_acts()
+        for _ in range(self.rule.retry.attempts_max):
+            pipeline.work()
+            clock.advance(11)
+        pipeline.sweep()
+        pipeline.close()
+
+    def host_acts(self) -> None:
+        """Renew, confirm, cancel, take over and delete, each once however often it is called."""
+        with BackDoor(self.url) as door:
+            table = StandardTable(door)
+            if table.status(CONFIRMED) != "held":
+                return
+            table.renew(RENEWED, LATER)
+            table.set_status(CANCELLED, "cancelled")
+            table.take_over(TAKEN_OVER, "somebody else", LATER)
+            table.delete(DELETED)
+            table.set_status(CONFIRMED, "confirmed")
+
+    def recover(self, checkpoint: Checkpoint | None = None) -> list[str]:
+        """Drain what a killed run left; return what is wrong then, in sentences."""
+        self.host_acts()
+        clock = SetClock(START + timedelta(seconds=100))
+        pipeline = self._pipeline(clock, checkpoint, runner="second")
+        pipeline.drain()
+        with BackDoor(self.url) as door:
+            wrong = [
+                *_wrong_ends(StandardTable(door)),
+                *find_violations(door, self.rule, clock.instant),
+            ]
+            before = digest_tables(door)
+            pipeline.round()
+            after = digest_tables(door)
+        pipeline.close()
+        changed = [name for name, digest in before.items() if after[name] != digest]
+        return [*wrong, *(f"I30 running again changed {name}" for name in changed)]
+
+
+def _leased(state: RuleState) -> RuleState:
+    from dataclasses import replace
+
+    return replace(state, leased=True)
+
+
+def _seed(table: StandardTable) -> None:
+    for number in PLAIN:
+        due = START - timedelta(seconds=20 - number)
+        table.hold(number, due, tenant="abc"[number % 3], stock=1 + number % 2, quantity=number)
+    for number in (RENEWED, CONFIRMED, CANCELLED, TAKEN_OVER, DELETED):
+        table.hold(number, START - timedelta(seconds=30 - number), tenant="abc"[number % 3])
+    table.hold(RAISES, START - timedelta(seconds=14), tenant="b", refusal=Refusal.RAISE)
+    table.hold(DEFERS, START - timedelta(seconds=18), tenant="c", refusal=Refusal.DEFER)
+    table.hold(FUTURE, LATER)
+
+
+def _wrong_ends(table: StandardTable) -> list[str]:
+    found = table.statuses()
+    wrong = [
+        f"reservation {number} ended {found.get(number)}, not {end}"
+        for number, end in ENDS.items()
+        if found.get(number) != end
+    ]
+    free = {1: sum(n for n in PLAIN if n % 2 == 0), 2: sum(n for n in PLAIN if n % 2)}
+    if table.free() != free:
+        wrong.append(f"free pieces are {table.free()}, not {free}")
+    dead = table.door.rows("select hold_key from {s}operation where state = 'dead'")
+    if {row[0] for row in dead} != {str(RAISES), str(DEFERS)}:
+        wrong.append(f"in review are {dead}")
+    return wrong

@@ -1,0 +1,98 @@
+"""The exhaustive kill sweep: a real process is killed at its 1st, 2nd, ... n-th boundary reach.
+
+After each kill another process drains the rest; then every invariant holds, every counter is
+right, and running all again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from freehold.ports.system import Boundary
+from freehold.testing.crash import CRASHED, KillAt, Recorder
+from freehold.testing.forking import Wire, run
+from tests.crash.script import Script
+
+EVERY = 5  # the sample of `make test`: each fifth reach
+# Reached by features that have a test of their own, not by the loops.
+NOT_IN_THE_LOOPS = {Boundary.REVIEWED}
+LEASED = pytest.mark.parametrize("leased", [False, True], ids=["one transaction", "leased"])
+
+
+def trace_of(script: Script) -> list[Boundary]:
+    """Return the boundaries of a run that nobody kills, in order."""
+
+    def whole(wire: Wire) -> list[str]:
+        script.reset()
+        recorder = Recorder()
+        script.run(recorder)
+        return [boundary.value for boundary in recorder.reached]
+
+    return [Boundary(value) for value in run(whole).value]
+
+
+def killed_at(script: Script, nth: int) -> str | None:
+    """Run from the beginning and be killed; return the boundary, None when the run ended clean."""
+
+    def victim(wire: Wire) -> None:
+        script.reset()
+        script.run(KillAt(nth, tell=wire.tell))
+
+    ending = run(victim)
+    assert ending.was_killed == (ending.said(CRASHED) is not None)
+    return str(ending.said(CRASHED)) if ending.was_killed else None
+
+
+def wrong_after(script: Script) -> list[str]:
+    """Recover in a process of its own; return what is wrong then."""
+    wrong: list[str] = run(lambda _: script.recover()).value
+    return wrong
+
+
+def sweep(script: Script, reaches: Iterable[int]) -> list[str]:
+    """Kill at each of these reaches; return every failure with its reach and boundary."""
+    found = []
+    for nth in reaches:
+        boundary = killed_at(script, nth)
+        assert boundary is not None, f"the run has no reach {nth}"
+        found += [f"killed at reach {nth}, {boundary}: {wrong}" for wrong in wrong_after(script)]
+    return found
+
+
+def releasing(trace: Sequence[Boundary]) -> list[int]:
+    """Return the reaches, from 1, of the first transaction that released something."""
+    released = trace.index(Boundary.RELEASED)
+    first = max(n for n in range(released) if trace[n] is Boundary.HOLDS_LOCKED)
+    last = trace.index(Boundary.COMMITTED, released)
+    return list(range(first + 1, last + 2))
+
+
+@LEASED
+def test_a_sample_of_kills_is_recovered_from(shop: str, leased: bool) -> None:
+    script = Script(shop, leased)
+    trace = trace_of(script)
+    sample = {*range(1, len(trace) + 1, EVERY)}
+    if shop.startswith("sqlite"):
+        sample |= {*releasing(trace)}
+    assert not sweep(script, sorted(sample))
+    assert killed_at(script, len(trace) + 1) is None
+    assert not wrong_after(script)
+
+
+@LEASED
+@pytest.mark.proof
+def test_every_kill_is_recovered_from(shop: str, leased: bool) -> None:
+    script = Script(shop, leased)
+    trace = trace_of(script)
+    assert not sweep(script, range(1, len(trace) + 1))
+    assert killed_at(script, len(trace) + 1) is None
+
+
+def test_the_script_reaches_every_boundary(sqlite_url: str) -> None:
+    from tests.crash.conftest import prepare
+
+    url = prepare(sqlite_url)
+    reached = {*trace_of(Script(url)), *trace_of(Script(url, leased=True))}
+    assert reached == {*Boundary} - NOT_IN_THE_LOOPS
