@@ -137,12 +137,12 @@ def _decision(rule: Rule, claim: Claim, locked: LockedHold, now: datetime) -> De
 
 def _write_tallies(tx: Transaction, rule: Rule, doors: _Doors) -> dict[str | None, int]:
     """Write one tally for each tenant that something ended for; return the ids by tenant."""
-    tallies: dict[str | None, Tally] = {}
+    tenants = (*(c.tenant for c in doors.released), *(c.tenant for c, _ in doors.skipped))
+    tallies = {tenant: Tally(rule.name, tenant) for tenant in dict.fromkeys(tenants)}
     for claim in doors.released:
-        tally = tallies.setdefault(claim.tenant, Tally(rule.name, claim.tenant))
-        tally.count_expired((tx.now - claim.due_at).total_seconds())
+        tallies[claim.tenant].count_expired((tx.now - claim.due_at).total_seconds())
     for claim, reason in doors.skipped:
-        tallies.setdefault(claim.tenant, Tally(rule.name, claim.tenant)).skipped[reason] += 1
+        tallies[claim.tenant].skipped[reason] += 1
     return dict(zip(tallies, tx.operations.add_tallies(list(tallies.values())), strict=True))
 
 
