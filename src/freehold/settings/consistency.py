@@ -81,8 +81,6 @@ def _rule(rule: RuleShape) -> Iterator[Finding]:
 
 
 def _tenant(tenant: TenantShape) -> Iterator[Finding]:
-    if tenant.column is None and tenant.constant is None and tenant.model_fields_set:
-        yield Finding("tenant", "is empty; name a column or a constant, or leave it out")
     if tenant.column is not None and tenant.constant is not None:
         yield Finding("tenant", "has column and constant; keep one of them")
 

@@ -69,13 +69,10 @@ def read_span(value: Any) -> timedelta:
 
 
 def duration_text(span: timedelta) -> str:
-    """Write a duration as the file has it, to the millisecond."""
-    left = span // timedelta(milliseconds=1)
-    text = ""
-    for unit, length in _UNITS_MS:
-        count, left = divmod(left, length)
-        text += f"{count}{unit}" if count else ""
-    return text or "0s"
+    """Write a duration as the file has it, in the largest unit that divides it."""
+    count_ms = span // timedelta(milliseconds=1)
+    unit, length = next(one for one in _UNITS_MS if count_ms % one[1] == 0)
+    return f"{count_ms // length}{unit}" if count_ms else "0s"
 
 
 def read_table(value: Any) -> TableName:

@@ -180,8 +180,9 @@ class DueShape(Shape):
 
     column: Name = Field(description="The column that says when.", examples=["hold_until"])
     kind: Literal["timestamptz", "naive", "date", "epoch_s", "epoch_ms", "iso"] = Field(
-        description="How the column holds an instant; naive is local time, date ends with that "
-        "local day.",
+        description="How the column holds an instant: timestamptz as one; naive as a local time; "
+        "date as a local day, over when that day is; epoch_s and epoch_ms as seconds and "
+        "milliseconds since 1970; iso as text, with an offset or in the zone.",
         examples=["timestamptz"],
     )
     zone: str | None = Field(
@@ -198,7 +199,8 @@ class DueShape(Shape):
     )
     on_empty: Literal["never", "now", "review"] = Field(
         _default(DueSpec, "on_empty").value,
-        description="What a NULL, zero or unreadable due means.",
+        description="What a NULL, zero or unreadable due means: never due, though counted and "
+        "shown; due now; or review by a person.",
     )
 
 
@@ -309,7 +311,8 @@ class RuleShape(Shape):
     )
     again: Literal["review", "release"] = Field(
         _default(Rule, "again").value,
-        description="What happens to a hold that is due again with the identity of one expired.",
+        description="What happens to a hold that is due again with the identity of one expired: "
+        "review by a person, or release.",
     )
     attach_limit: int = Field(
         _default(Rule, "attach_limit"),

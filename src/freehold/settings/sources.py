@@ -134,7 +134,7 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is no valid TOML: {error}; mend that line.") from None
+        raise UsageError(f"{path} is no valid TOML: {error}; mend it there.") from None
 
 
 def _read_text(path: Path) -> str:
