@@ -100,3 +100,12 @@ class RuleRefused(DatabaseError):
 
 class ChangeLost(RowRefused):
     """The row still matched everything and yet did not change, or did not stay changed."""
+
+
+class QueueAway(FreeholdError):
+    """The broker cannot be reached; the ledger still holds all work.
+
+    Again: helps once the broker is back.
+    """
+
+    exit_code = ExitCode.UNREACHABLE
