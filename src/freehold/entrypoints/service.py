@@ -20,10 +20,11 @@ from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
 from freehold.application.work import PassEnd, Worker
 from freehold.bootstrap import open_ledger
-from freehold.domain.errors import DatabaseError
+from freehold.domain.errors import DatabaseBusy, DatabaseError
 from freehold.domain.rules import Rule
 from freehold.entrypoints.journal import Journal
-from freehold.ports.ledger import RuleCondition
+from freehold.entrypoints.pacing import BEHIND_SECONDS, IdlePause
+from freehold.ports.ledger import Ledger, RuleCondition
 from freehold.ports.system import Checkpoint
 from freehold.settings import Settings
 
@@ -52,6 +53,7 @@ class Service:
     stop: StopRequest = field(default_factory=StopRequest)
     wake: threading.Event = field(default_factory=threading.Event)
     workers: list[Worker] = field(default_factory=list)
+    crash: Exception | None = None
     _name: str = field(default_factory=lambda: SystemDice().name())
 
     def run(self, roles: Sequence[Role]) -> None:
@@ -60,12 +62,15 @@ class Service:
         if Role.SCAN in roles:
             loops.append(("scan", self._scan_loop()))
         if Role.WORK in roles:
-            loops += [("work", self._work_loop()), ("sweep", self._sweep_loop())]
+            alone = Role.SCAN not in roles
+            loops += [("work", self._work_loop(alone=alone)), ("sweep", self._sweep_loop())]
         threads = [threading.Thread(target=loop, name=name) for name, loop in loops]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        if self.crash is not None:
+            raise self.crash
 
     def ask_to_stop(self) -> None:
         """Ask all loops to finish what is in hand and end."""
@@ -85,6 +90,9 @@ class Service:
                     seconds = away
                     away = min(away * 2, AWAY_MOST_SECONDS)
                 self._wait(name, seconds)
+        except Exception as error:  # noqa: BLE001 - a dead loop must end the process, loudly
+            self.crash = error
+            self.ask_to_stop()
         finally:
             close()
 
@@ -103,14 +111,21 @@ class Service:
         )
 
         def step() -> float:
-            for rule in self.settings.rules:
-                self._fire(scheduler, rule)
+            self._each_rule("scan", lambda rule: self._fire(scheduler, rule))
             return min(
                 (scheduler.sleep_seconds(rule) for rule in self.settings.rules),
                 default=self.settings.loops.poll.total_seconds(),
             )
 
         return lambda: self._loop("scan", step, ledger.close)
+
+    def _each_rule(self, loop: str, step: Callable[[Rule], None]) -> None:
+        """Do a step for every rule; a rule that meets a locked database holds up no other."""
+        for rule in self.settings.rules:
+            try:
+                step(rule)
+            except DatabaseBusy as error:
+                self.journal.database_trouble(loop, error)
 
     def _fire(self, scheduler: Scheduler, rule: Rule) -> None:
         firing = scheduler.fire(rule)
@@ -132,9 +147,9 @@ class Service:
         self.workers.append(worker)
 
         def step() -> float:
-            ends = [worker.work(rule).end for rule in self.settings.rules]
-            busy = PassEnd.WORKED in ends
-            return 0.0 if busy else self.settings.loops.poll.total_seconds()
+            ends: list[PassEnd] = []
+            self._each_rule("work", lambda rule: ends.append(worker.work(rule).end))
+            return 0.0 if PassEnd.WORKED in ends else self.settings.loops.poll.total_seconds()
 
         return lambda: self._loop("work", step, ledger.close)
 
@@ -213,7 +228,7 @@ def drain_once(
     scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", checkpoint)
     stop = stop or StopRequest()
     worker = Worker(ledger, checkpoint, SystemDice(), stop, on_batch=journal.batch)
-    drain = _Drainer(scheduler, worker, budget, stop)
+    drain = _Drainer(ledger, scheduler, worker, budget, stop)
     try:
         Sweeper(ledger, checkpoint, scanner).sweep(settings.rules)
         for rule in settings.rules:
@@ -231,8 +246,14 @@ class _Drainer:
     """Drains rules one after the other within one budget."""
 
     def __init__(
-        self, scheduler: Scheduler, worker: Worker, budget: Budget, stop: StopRequest
+        self,
+        ledger: Ledger,
+        scheduler: Scheduler,
+        worker: Worker,
+        budget: Budget,
+        stop: StopRequest,
     ) -> None:
+        self._ledger = ledger
         self._scheduler = scheduler
         self._worker = worker
         self._budget = budget
@@ -245,14 +266,25 @@ class _Drainer:
         """Scan and work one rule until a scan reaches its end and nothing is claimable."""
         while not self._used_up():
             scan = self._scheduler.scan_now(rule)
-            while not self._used_up():
-                done = self._worker.work(rule)
-                if done.end is not PassEnd.WORKED:
-                    break
-                self.done.total.add(done.batch)
-            if scan.finished or not scan.admitted:
+            idle = self._work(rule)
+            if not scan.admitted or (scan.finished and idle):
+                return
+            if scan.finished and not self._something_ready(rule):
                 return
         self.done.left = True
+
+    def _work(self, rule: Rule) -> bool:
+        """Work until nothing is claimable, or the budget is used up; True for the former."""
+        while not self._used_up():
+            done = self._worker.work(rule)
+            if done.end is not PassEnd.WORKED:
+                return True
+            self.done.total.add(done.batch)
+        return False
+
+    def _something_ready(self, rule: Rule) -> bool:
+        with self._ledger.transaction() as tx:
+            return tx.operations.count_ready(rule.name, 1) > 0
 
     def _used_up(self) -> bool:
         seconds, holds = self._budget.seconds, self._budget.holds
