@@ -23,7 +23,7 @@ from freehold.bootstrap import open_ledger
 from freehold.domain.errors import DatabaseBusy, DatabaseError
 from freehold.domain.rules import Rule
 from freehold.entrypoints.journal import Journal
-from freehold.entrypoints.pacing import BEHIND_SECONDS, IdlePause
+from freehold.entrypoints.pacing import AHEAD_SECONDS, IdlePause
 from freehold.ports.ledger import Ledger, RuleCondition
 from freehold.ports.system import Checkpoint
 from freehold.settings import Settings
@@ -105,19 +105,23 @@ class Service:
 
     def _scan_loop(self) -> Callable[[], None]:
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
-        scanner = Scanner(ledger, self.checkpoint)
-        scheduler = Scheduler(
-            ledger, scanner, SystemClock(), self._name, self.checkpoint, self.settings.loops.poll
-        )
+        scheduler = self._scheduler(ledger)
 
         def step() -> float:
-            self._each_rule("scan", lambda rule: self._fire(scheduler, rule))
-            return min(
-                (scheduler.sleep_seconds(rule) for rule in self.settings.rules),
-                default=self.settings.loops.poll.total_seconds(),
-            )
+            ahead: list[bool] = []
+            self._each_rule("scan", lambda rule: ahead.append(self._fire(scheduler, rule)))
+            return AHEAD_SECONDS if any(ahead) else self._until_due(scheduler)
 
         return lambda: self._loop("scan", step, ledger.close)
+
+    def _scheduler(self, ledger: Ledger) -> Scheduler:
+        scanner = Scanner(ledger, self.checkpoint, on_operations=self.wake.set)
+        poll = self.settings.loops.poll
+        return Scheduler(ledger, scanner, SystemClock(), self._name, self.checkpoint, poll)
+
+    def _until_due(self, scheduler: Scheduler) -> float:
+        poll = self.settings.loops.poll.total_seconds()
+        return min((scheduler.sleep_seconds(rule) for rule in self.settings.rules), default=poll)
 
     def _each_rule(self, loop: str, step: Callable[[Rule], None]) -> None:
         """Do a step for every rule; a rule that meets a locked database holds up no other."""
@@ -127,14 +131,16 @@ class Service:
             except DatabaseBusy as error:
                 self.journal.database_trouble(loop, error)
 
-    def _fire(self, scheduler: Scheduler, rule: Rule) -> None:
-        firing = scheduler.fire(rule)
-        if firing.scan is not None:
-            self.journal.scanned(rule, firing.scan)
-            if firing.scan.new_count:
-                self.wake.set()
+    def _fire(self, scheduler: Scheduler, rule: Rule) -> bool:
+        """Fire a rule's schedule; True when its scan stopped far ahead of the workers."""
+        scan = scheduler.fire(rule).scan
+        if scan is None:
+            return False
+        self.journal.scanned(rule, scan)
+        return scan.admitted and not scan.finished
 
-    def _work_loop(self) -> Callable[[], None]:
+    def _work_loop(self, *, alone: bool) -> Callable[[], None]:
+        """Return the worker's loop; alone, it has no scanner in this process to wake it."""
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
         worker = Worker(
             ledger,
@@ -146,10 +152,14 @@ class Service:
         )
         self.workers.append(worker)
 
+        poll = self.settings.loops.poll.total_seconds()
+        scheduler = self._scheduler(ledger)
+        pause = IdlePause(poll, lambda: self._until_due(scheduler) if alone else poll)
+
         def step() -> float:
             ends: list[PassEnd] = []
             self._each_rule("work", lambda rule: ends.append(worker.work(rule).end))
-            return 0.0 if PassEnd.WORKED in ends else self.settings.loops.poll.total_seconds()
+            return pause.after(busy=PassEnd.WORKED in ends)
 
         return lambda: self._loop("work", step, ledger.close)
 
