@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import psycopg
-
 from freehold.adapters.sql.ledger import SqlLedger
 from freehold.adapters.sql.migrations import upgrade
 from freehold.adapters.sql.postgres import PostgresSession
@@ -138,10 +136,12 @@ class SqlDoor:
 
     @contextlib.contextmanager
     def lock_hold(self, key: int) -> Iterator[None]:
-        with psycopg.connect(self.door.url) as connection:
-            connection.execute("select 1 from contract_hold where id = %s for update", (key,))
+        sql = "update contract_hold set tenant = tenant where id = :id"
+        with BackDoor(self.door.url) as host:
+            host.execute("begin immediate" if host.dialect == "sqlite" else "begin")
+            assert host.execute(sql, id=key) == 1
             yield
-            connection.rollback()
+            host.execute("rollback")
 
     def prepare(self) -> None:
         """Empty the ledger and make the host's tables anew."""

@@ -72,7 +72,7 @@ class RawDoor(Protocol):
         ...
 
     def lock_hold(self, key: int) -> AbstractContextManager[None]:
-        """Hold a row locked as a transaction of the host does; only where transactions overlap."""
+        """Hold a row locked, or the database, as an open transaction of the host does."""
         ...
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from freehold.domain.errors import ChangeLost, DatabaseAway, RowRefused, RuleRefused
+from freehold.domain.errors import ChangeLost, DatabaseAway, DatabaseBusy, RowRefused, RuleRefused
 from freehold.domain.expiry import RowAbsence
 from freehold.domain.names import digest, unpack
 from freehold.domain.operations import NewOperation
@@ -161,10 +161,13 @@ class ReleasingContract:
 
     def test_a_row_that_the_host_holds_is_passed_over(self, ground: Ground) -> None:
         ledger, ids = _found(ground, 1, 2)
-        if not ground.transactions_overlap():
-            return  # the host's transaction and ours cannot be open at once
-        with ground.back.lock_hold(1), ledger.transaction() as tx:
-            locked = _by_id(tx.holds(ground.rule).lock(list(ids.values())))
+        with ground.back.lock_hold(1):
+            if not ground.transactions_overlap():
+                with raised(DatabaseBusy), ledger.transaction():
+                    pass
+                return
+            with ledger.transaction() as tx:
+                locked = _by_id(tx.holds(ground.rule).lock(list(ids.values())))
         assert locked[ids["1"]].row is RowAbsence.LOCKED_BY_HOST
         assert locked[ids["2"]].matches
 
