@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -68,9 +69,16 @@ def everything(
 
 def main() -> None:
     """Run the command line and exit with its documented code."""
+    command_tree()
+    sys.exit(_run(hoisted(sys.argv[1:])))
+
+
+@cache
+def command_tree() -> typer.Typer:
+    """Return the program with all its commands."""
     for name in COMMAND_MODULES:
         import_module(f"freehold.entrypoints.cli.{name}").register(app)
-    sys.exit(_run(hoisted(sys.argv[1:])))
+    return app
 
 
 def hoisted(arguments: list[str]) -> list[str]:
