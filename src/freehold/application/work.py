@@ -7,7 +7,7 @@ nothing. *Not here*: what a batch does inside its transaction (`release`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -24,7 +24,7 @@ from freehold.application.rulestate import (
     trust_again,
 )
 from freehold.application.together import Tools, may_run, release_these
-from freehold.domain.errors import DatabaseAway, DatabaseError, RuleRefused
+from freehold.domain.errors import DatabaseAway, DatabaseBusy, DatabaseError, RuleRefused
 from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
 from freehold.ports.ledger import Ledger, Put, RuleCondition, RuleState, Transaction
@@ -33,6 +33,7 @@ from freehold.ports.system import Boundary, Checkpoint, Dice, Pause
 LEASE = timedelta(seconds=30)
 FLOOR_OVERLAP = timedelta(seconds=5)  # a scan's transaction may commit this much after its now
 CLEAN_BATCHES = 10
+RULE_PAUSED = "rule paused"
 
 
 class PassEnd(StrEnum):
@@ -61,16 +62,26 @@ class _Memory:
 
 @dataclass(slots=True)
 class PassResult:
-    """One pass over one rule."""
+    """One pass over one rule.
+
+    Attributes:
+        claimed_count: how many operations it took in hand, those that failed included.
+    """
 
     end: PassEnd
     batch: BatchResult = field(default_factory=BatchResult)
+    claimed_count: int = 0
 
 
 @dataclass(slots=True)
 class _Taken:
-    """What the first transaction of a pass took, for when it fails."""
+    """What the first transaction of a pass took, for when it fails.
 
+    Attributes:
+        named: the only operations that may be taken, with their keys; None takes the oldest.
+    """
+
+    named: Mapping[int, str] | None = None
     claims: Sequence[Claim] = ()
     state: RuleState | None = None
     allowed: bool = False
@@ -115,8 +126,25 @@ class Worker:
             DatabaseBusy: the database stayed locked; nothing is lost, try again later.
         Crash: claimed rows are free at once, leased ones when their lease ends.
         """
+        return self._pass(rule, _Taken())
+
+    def work_these(self, rule: Rule, named: Mapping[int, str]) -> PassResult:
+        """Take a batch of named operations as far as it goes.
+
+        Args:
+            named: operation keys by operation id; an id that is not claimable, or whose key or
+                rule the ledger knows otherwise, is passed over.
+
+        Raises:
+            DatabaseAway: the database cannot be reached; nothing is lost, try again later.
+            DatabaseBusy: the database stayed locked, or another batch of a rule runs that may run
+                one at a time only.
+        Crash: as in `work`.
+        """
+        return self._pass(rule, _Taken(named))
+
+    def _pass(self, rule: Rule, taken: _Taken) -> PassResult:
         self.in_hand = f"{rule.name}: up to {rule.batch_size} holds"
-        taken = _Taken()
         try:
             self._tell_loss(rule)
             return self._attempt(rule, taken)
@@ -155,11 +183,11 @@ class Worker:
             taken.server_started_at = self._ledger.server_started_at
             taken.state = admit(tx, rule)
             taken.allowed = may_work(taken.state, tx.now)
-            if not taken.allowed or not may_run(tx, rule):
+            if not taken.allowed or not _may_run(tx, rule, taken):
                 return
             if taken.is_probe:
                 tx.holds(rule).rehearse()
-            taken.claims = self._claim(tx, rule, taken.state)
+            taken.claims = self._claim(tx, rule, taken, taken.state)
             self._tools.checkpoint.reach(Boundary.CLAIMED)
             if taken.claims and not taken.state.leased:
                 taken.result = release_batch(tx, rule, taken.claims, self._tools.checkpoint)
@@ -167,8 +195,12 @@ class Worker:
             self._tools.checkpoint.reach(Boundary.LEASE_COMMITTED)
             taken.result = release_these(self._tools, rule, taken.claims)
 
-    def _claim(self, tx: Transaction, rule: Rule, state: RuleState) -> Sequence[Claim]:
+    def _claim(
+        self, tx: Transaction, rule: Rule, taken: _Taken, state: RuleState
+    ) -> Sequence[Claim]:
         size = min(rule.batch_size, state.batch_limit or rule.batch_size)
+        if taken.named is not None:
+            return _claim_named(tx, rule, taken.named, size, self._until(tx, state))
         memory = self._memory(rule)
         if state.leased:
             return tx.operations.lease(rule.name, size, memory.floor, tx.now + self._lease)
@@ -177,6 +209,9 @@ class Worker:
             memory.floor = tx.now - FLOOR_OVERLAP
         return claims
 
+    def _until(self, tx: Transaction, state: RuleState) -> datetime | None:
+        return tx.now + self._lease if state.leased else None
+
     def _worked(self, rule: Rule, taken: _Taken, result: BatchResult) -> PassResult:
         """Report a batch; a paused rule whose probe came so far works again."""
         if taken.is_probe:
@@ -184,7 +219,7 @@ class Worker:
                 resume(tx, rule)
         if self._on_batch is not None:
             self._on_batch(rule, result)
-        return PassResult(PassEnd.WORKED, result)
+        return PassResult(PassEnd.WORKED, result, len(taken.claims))
 
     def _count_clean(self, rule: Rule, state: RuleState) -> None:
         memory = self._memory(rule)
@@ -203,14 +238,10 @@ class Worker:
         return self._worked(rule, taken, Isolation(self._tools, rule).run(taken.claims, error))
 
     def _paused(self, rule: Rule, taken: _Taken, reason: str) -> PassResult:
-        """Pause a rule that fails as a whole; an attempt that a lease counted is given back."""
-        leased = [claim.id for claim in taken.claims if claim.lease_token is not None]
+        """Pause a rule that fails as a whole."""
         with self._ledger.transaction() as tx:
             pause(tx, rule, reason)
-            if leased:
-                ours = tx.operations.claim_these(leased, taken.claims[0].lease_token)
-                puts = [Put(one.id, "rule paused", tx.now, one.deferrals) for one in ours]
-                tx.operations.put_off(puts)
+            _give_back(tx, taken.claims)
         return PassResult(PassEnd.PAUSED)
 
     def _after_loss(self, rule: Rule, taken: _Taken) -> PassResult:
@@ -218,6 +249,8 @@ class Worker:
         memory = self._memory(rule)
         memory.lost, memory.lost_at = True, taken.server_started_at
         if self._tell_loss(rule) is RuleCondition.PAUSED:
+            with self._ledger.transaction() as tx:
+                _give_back(tx, taken.claims)
             return PassResult(PassEnd.PAUSED)
         try:
             result = Isolation(self._tools, rule).run_careful(taken.claims, self._lease)
@@ -234,3 +267,39 @@ class Worker:
         state = be_careful(self._ledger, rule, memory.lost_at)
         memory.lost = False
         return state.condition
+
+
+def _may_run(tx: Transaction, rule: Rule, taken: _Taken) -> bool:
+    """Tell whether the batch may run beside others; named operations would be lost by a shrug."""
+    if may_run(tx, rule):
+        return True
+    if taken.named is not None:
+        raise DatabaseBusy(f"another batch of rule {rule.name} runs its companions")
+    return False
+
+
+def _claim_named(
+    tx: Transaction,
+    rule: Rule,
+    named: Mapping[int, str],
+    max_count: int,
+    leased_until: datetime | None,
+) -> Sequence[Claim]:
+    """Claim what a queue named, as far as the ledger means the same by it."""
+    found = tx.operations.claim_these(list(named))
+    ours = [
+        claim
+        for claim in found
+        if claim.rule == rule.name and claim.operation_key == named[claim.id]
+    ][:max_count]
+    if leased_until is None:
+        return ours
+    return tx.operations.lease_these([claim.id for claim in ours], leased_until)
+
+
+def _give_back(tx: Transaction, claims: Sequence[Claim]) -> None:
+    """End the lease of a batch before its time; the attempts that it counted are taken back."""
+    leased = [claim.id for claim in claims if claim.lease_token is not None]
+    if leased:
+        ours = tx.operations.claim_these(leased, claims[0].lease_token)
+        tx.operations.put_off([Put(one.id, RULE_PAUSED, tx.now, one.deferrals) for one in ours])
