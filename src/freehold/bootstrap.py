@@ -151,4 +151,4 @@ def open_inspection(settings: Settings, *, clock: Clock | None = None) -> Inspec
         return PostgresInspection(ledger, url)
     from freehold.adapters.sql.inspection.sqlite import SqliteInspection
 
-    return SqliteInspection(ledger, sqlite_path(url), SystemClock())
+    return SqliteInspection(ledger, sqlite_path(url))

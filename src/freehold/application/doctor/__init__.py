@@ -99,6 +99,7 @@ class Examination:
         yield from columns.due_type(rule, facts, self._server.engine)
         yield from columns.key_findings(rule, facts, mends)
         yield from columns.literal_findings(rule, facts, self._inspection)
+        yield from work.parameter_findings(rule, facts, self._inspection)
         if not action_ends_hold(rule):
             yield refuse(
                 Code.ACTION_KEEPS_HELD,
@@ -108,7 +109,7 @@ class Examination:
                 "would come due again and again: set a column of the held condition to another "
                 "value.",
             )
-        yield from rights.right_findings(rule, facts, self._server.role, mends)
+        yield from rights.right_findings(rule, facts, self._server.role, self._inspection)
 
     def _planned(self, facts: TableFacts) -> Iterator[Finding]:
         """Have the database plan the release and its companions."""
@@ -122,7 +123,7 @@ class Examination:
                 f"The database would refuse the release of rule {rule.name}: {problem}; mend what "
                 "the rule sets or compares.",
             )
-        yield from work.companion_findings(rule, facts, self._inspection)
+        yield from work.companion_findings(rule, self._inspection)
         yield from rights.row_security(rule, facts, self._inspection)
 
     def _read(self, facts: TableFacts) -> Iterator[Finding]:

@@ -10,12 +10,14 @@ from freehold.ports.inspection import Inspection, Mends, RoleFacts, TableFacts, 
 
 
 def right_findings(
-    rule: Rule, facts: TableFacts, role: RoleFacts | None, mends: Mends
+    rule: Rule, facts: TableFacts, role: RoleFacts | None, inspection: Inspection
 ) -> Iterator[Finding]:
     """Find rights that are missing or that nobody needs."""
     if facts.rights is None or role is None or role.superuser:
         return
-    missing = list(_missing(rule, facts, facts.rights))
+    mends = inspection.mends
+    reads = [*rule.mapped_columns, *_companion_columns(rule, facts, inspection)]
+    missing = list(_missing(rule, reads, facts, facts.rights))
     if missing:
         yield refuse(
             Code.RIGHT_MISSING,
@@ -29,10 +31,16 @@ def right_findings(
     yield from _unneeded(rule, facts, facts.rights, role.name, mends)
 
 
-def _missing(rule: Rule, facts: TableFacts, rights: TableRights) -> Iterator[str]:
+def _companion_columns(rule: Rule, facts: TableFacts, inspection: Inspection) -> Iterator[str]:
+    for companion in rule.companions:
+        names = (*inspection.companion_parameters(companion), companion.lock_by)
+        yield from (name for name in names if name is not None and name in facts.columns)
+
+
+def _missing(rule: Rule, reads: list[str], facts: TableFacts, rights: TableRights) -> Iterator[str]:
     if not rights.use_schema:
         yield "USAGE of the schema"
-    unread = [name for name in rule.mapped_columns if not facts.columns[name].readable]
+    unread = [name for name in dict.fromkeys(reads) if not facts.columns[name].readable]
     if unread:
         yield f"SELECT ({', '.join(unread)})"
     if isinstance(rule.action, SetColumns):

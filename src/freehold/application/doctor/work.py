@@ -8,24 +8,38 @@ from itertools import combinations
 from freehold.application.doctor.columns import guess
 from freehold.application.doctor.findings import Code, Finding, refuse, warn
 from freehold.application.doctor.predicates import disjoint
-from freehold.domain.rules import Companion, Rule
+from freehold.domain.rules import Rule
 from freehold.ports.inspection import Inspection, TableFacts
 
 GIVEN = ("now", "operation_key", "tenant")  # parameters that are no columns
+_GIVEN_TEXT = ":now, :operation_key and :tenant."
 
 
-def companion_findings(rule: Rule, facts: TableFacts, inspection: Inspection) -> Iterator[Finding]:
-    """Find companions that the database would refuse, or that would be given NULL."""
+def parameter_findings(rule: Rule, facts: TableFacts, inspection: Inspection) -> Iterator[Finding]:
+    """Find parameters of companions that are no column of the hold."""
     for number, companion in enumerate(rule.companions, 1):
-        place = f"companion {number}"
-        names = inspection.companion_parameters(companion)
-        yield from _parameters(rule, facts, place, companion, names)
+        names = [*inspection.companion_parameters(companion), companion.lock_by]
+        for name in dict.fromkeys(names):
+            if name is not None and name not in facts.columns and name not in GIVEN:
+                guessed = guess(name, [*facts.columns, *GIVEN])
+                yield refuse(
+                    Code.COMPANION_PARAMETER,
+                    rule,
+                    f"companion {number}",
+                    f"Companion {number} of rule {rule.name} names :{name}, which is no column of "
+                    f"table {rule.table}{guessed or ': name a column, or one of ' + _GIVEN_TEXT}",
+                )
+
+
+def companion_findings(rule: Rule, inspection: Inspection) -> Iterator[Finding]:
+    """Find companions that the database would refuse, or that keep batches apart."""
+    for number, companion in enumerate(rule.companions, 1):
         problem = inspection.companion_problem(companion)
         if problem is not None:
             yield refuse(
                 Code.COMPANION,
                 rule,
-                place,
+                f"companion {number}",
                 f"Companion {number} of rule {rule.name} cannot run: {problem}; mend its SQL or "
                 "the rights that it needs.",
             )
@@ -35,36 +49,7 @@ def companion_findings(rule: Rule, facts: TableFacts, inspection: Inspection) ->
             rule,
             "companions",
             f"A companion of rule {rule.name} has no lock_by, so that the rule runs one batch at a "
-            "time: name the parameter that holds the key of the row it changes.",
-        )
-
-
-def _parameters(
-    rule: Rule, facts: TableFacts, place: str, companion: Companion, names: Sequence[str]
-) -> Iterator[Finding]:
-    known = {*rule.mapped_columns, *GIVEN}
-    for name in names:
-        if name in known:
-            continue
-        advice = (
-            f"add it to carry of rule {rule.name}"
-            if name in facts.columns
-            else f"the table has no such column{guess(name, [*facts.columns, *GIVEN])}"
-        )
-        yield refuse(
-            Code.COMPANION_PARAMETER,
-            rule,
-            place,
-            f"Parameter :{name} of {place} of rule {rule.name} is no mapped column and would be "
-            f"NULL: {advice.rstrip('?')}{'?' if advice.endswith('?') else '.'}",
-        )
-    if companion.lock_by is not None and companion.lock_by not in names:
-        yield refuse(
-            Code.COMPANION_PARAMETER,
-            rule,
-            place,
-            f"lock_by of {place} of rule {rule.name} is {companion.lock_by!r}, which the statement "
-            "does not use: name one of its parameters.",
+            "time: name the column that holds the key of the row it changes.",
         )
 
 

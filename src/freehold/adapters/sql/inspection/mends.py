@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from freehold.adapters.sql.catalogue import quote, quoted
+from freehold.adapters.sql.mapping import COMPANION_PARAMETERS
+from freehold.adapters.sql.statements import parameters
 from freehold.domain.rules import (
     Condition,
     Literal,
@@ -129,7 +131,7 @@ class PostgresMends(_Indexes):
     def grants(self, rule: Rule) -> str:
         """Return the least rights; a row lock needs UPDATE on one column also for a delete."""
         table = quoted(rule.table)
-        rights = [f"select ({_list(rule.mapped_columns)})", f"update ({_list(writes(rule))})"]
+        rights = [f"select ({_list(reads(rule))})", f"update ({_list(writes(rule))})"]
         if not isinstance(rule.action, SetColumns):
             rights.append("delete")
         grant = f"grant {', '.join(rights)} on {table} to {self._role};"
@@ -145,6 +147,13 @@ class PostgresMends(_Indexes):
     def write_ahead(self) -> str:
         """Return nothing: a server always logs ahead."""
         return ""
+
+
+def reads(rule: Rule) -> tuple[str, ...]:
+    """Return the columns that need SELECT: those mapped, and those that companions name."""
+    named = [name for one in rule.companions for name in (*parameters(one.sql), one.lock_by)]
+    columns = [name for name in named if name is not None and name not in COMPANION_PARAMETERS]
+    return tuple(dict.fromkeys((*rule.mapped_columns, *columns)))
 
 
 def writes(rule: Rule) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
 from urllib.parse import urlsplit
 
 from freehold.adapters.sql.inspection.mends import PostgresMends
@@ -53,11 +52,6 @@ class PostgresInspection(SqlInspection):
         super().__init__(ledger)
         self._url = url
         self._mends: PostgresMends | None = None
-
-    def _begin(self) -> datetime:
-        now = self._session.begin()
-        self._sql.count("begin_reading")
-        return now
 
     @property
     def mends(self) -> PostgresMends:

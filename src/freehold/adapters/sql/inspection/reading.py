@@ -50,14 +50,11 @@ class SqlInspection:
         self._session = ledger.session
         self._sql = Runner(ledger.session)
 
-    def _begin(self) -> datetime:
-        raise NotImplementedError
-
     @contextmanager
     def _reading(self) -> Iterator[datetime]:
         """Open a transaction that only reads, and roll it back."""
         try:
-            yield self._begin()
+            yield self._session.begin(read_only=True)
         finally:
             self._session.rollback()
 

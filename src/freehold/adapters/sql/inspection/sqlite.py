@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from freehold.ports.inspection import (
     TableFacts,
     TableKind,
 )
-from freehold.ports.system import HostClock
 
 _KINDS = {"table": TableKind.TABLE, "view": TableKind.VIEW}
 PRIMARY_KEY = "primary key"
@@ -33,15 +31,10 @@ PRIMARY_KEY = "primary key"
 class SqliteInspection(SqlInspection):
     """One connection's look at an SQLite file."""
 
-    def __init__(self, ledger: SqlLedger, path: Path, clock: HostClock) -> None:
+    def __init__(self, ledger: SqlLedger, path: Path) -> None:
         super().__init__(ledger)
         self._path = path
-        self._clock = clock
         self._mends = SqliteMends()
-
-    def _begin(self) -> datetime:
-        self._sql.count("begin_reading")
-        return self._clock.wall()
 
     @property
     def mends(self) -> SqliteMends:

@@ -1,9 +1,3 @@
--- name: begin_reading
--- Purpose: keep an inspection from writing.
--- Caller: adapters.sql.inspection, first in every transaction
--- Index: none
-set transaction read only
-
 -- name: no_time_limit
 -- Purpose: let an exact count take its time.
 -- Caller: adapters.sql.inspection, plan --exact
