@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -11,6 +14,11 @@ from freehold.bootstrap import open_session
 from freehold.settings import DatabaseSettings, Settings
 from freehold.testing.backdoor import BackDoor
 from freehold.testing.tables import StandardTable
+from tests.conftest import DATABASES, POSTGRES
+from tests.crash.script import empty
+from tests.servers import Servers
+
+MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of its own is made in it
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,13 +37,40 @@ def prepare(url: str) -> str:
     return url
 
 
-@pytest.fixture
-def shop(database_url: str) -> str:
-    """The URL of a database with standard table and ledger, of every kind in turn."""
-    return prepare(database_url)
+@pytest.fixture(scope="session")
+def prepared(servers: Servers) -> Iterator[Callable[[str], str]]:
+    """Databases with standard table and ledger by the name of their kind, made once.
+
+    SQLite files lie in memory where the machine can do that: a killed process loses nothing that
+    it wrote, so a disk would only add time.
+    """
+    memory = MEMORY if MEMORY.is_dir() else None
+    with TemporaryDirectory(dir=memory, prefix="freehold-") as folder:
+
+        @cache
+        def make(kind: str) -> str:
+            if kind == "sqlite":
+                return prepare(f"sqlite:///{folder}/shop.db")
+            return prepare(servers.read(kind).create_database())
+
+        yield make
 
 
-@pytest.fixture
-def postgres_shop(postgres_url: str) -> Iterator[str]:
+@pytest.fixture(params=DATABASES)
+def shop(request: pytest.FixtureRequest, prepared: Callable[[str], str]) -> str:
+    """The URL of an empty shop with its ledger, on a database of every kind in turn."""
+    return _emptied(prepared(request.param))
+
+
+@pytest.fixture(params=POSTGRES)
+def postgres_shop(request: pytest.FixtureRequest, prepared: Callable[[str], str]) -> str:
     """The same on each PostgreSQL only."""
-    yield prepare(postgres_url)
+    return _emptied(prepared(request.param))
+
+
+def _emptied(url: str) -> str:
+    with BackDoor(url) as door:
+        door.wait_until_alone()
+        with door.together():
+            empty(door)
+    return url

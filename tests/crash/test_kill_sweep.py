@@ -7,17 +7,20 @@ right, and running all again changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 import pytest
 
 from freehold.ports.system import Boundary
 from freehold.testing.crash import CRASHED, KillAt, Recorder
 from freehold.testing.forking import Wire, run
+from tests.crash.conftest import prepare
 from tests.crash.script import Script
 
-EVERY = 5  # the sample of `make test`: each fifth reach
+SQLITE_EVERY, POSTGRES_EVERY = 5, 10  # the sample of `make test`: each so-manieth reach
 # Reached by features that have a test of their own, not by the loops.
 NOT_IN_THE_LOOPS = {Boundary.REVIEWED}
+TWICE = (Boundary.RELEASED, Boundary.COMMITTED)  # first kills that a second one follows
 LEASED = pytest.mark.parametrize("leased", [False, True], ids=["one transaction", "leased"])
 
 
@@ -73,9 +76,9 @@ def releasing(trace: Sequence[Boundary]) -> list[int]:
 def test_a_sample_of_kills_is_recovered_from(shop: str, leased: bool) -> None:
     script = Script(shop, leased)
     trace = trace_of(script)
-    sample = {*range(1, len(trace) + 1, EVERY)}
-    if shop.startswith("sqlite"):
-        sample |= {*releasing(trace)}
+    sqlite = shop.startswith("sqlite")
+    sample = {*range(1, len(trace) + 1, SQLITE_EVERY if sqlite else POSTGRES_EVERY)}
+    sample |= {*releasing(trace)} if sqlite else set()
     assert not sweep(script, sorted(sample))
     assert killed_at(script, len(trace) + 1) is None
     assert not wrong_after(script)
@@ -90,9 +93,24 @@ def test_every_kill_is_recovered_from(shop: str, leased: bool) -> None:
     assert killed_at(script, len(trace) + 1) is None
 
 
-def test_the_script_reaches_every_boundary(sqlite_url: str) -> None:
-    from tests.crash.conftest import prepare
+@LEASED
+@pytest.mark.proof
+def test_a_second_kill_during_recovery_is_recovered_from(shop: str, leased: bool) -> None:
+    script = Script(shop, leased, attempts_max=3)
+    trace = trace_of(script)
+    firsts = [nth for nth in releasing(trace) if trace[nth - 1] in TWICE]
+    seconds = dict.fromkeys(trace[nth - 1] for nth in releasing(trace))
+    found = []
+    for first, second in product(firsts, seconds):
+        killed_at(script, first)
+        ending = run(lambda wire, at=second: script.recover(KillAt(1, at, wire.tell)))  # type: ignore[misc]
+        again = f"at reach {first}, then while recovering at {second}"
+        found += [f"killed {again}: {wrong}" for wrong in wrong_after(script)]
+        found += [] if ending.was_killed else [f"not killed {again}"]
+    assert not found
 
+
+def test_the_script_reaches_every_boundary(sqlite_url: str) -> None:
     url = prepare(sqlite_url)
     reached = {*trace_of(Script(url)), *trace_of(Script(url, leased=True))}
     assert reached == {*Boundary} - NOT_IN_THE_LOOPS

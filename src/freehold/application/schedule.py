@@ -69,11 +69,15 @@ class Scheduler:
         if isinstance(schedule, Precise):
             return None
         with self._ledger.transaction() as tx:
-            logical = tx.ticks.oldest_unfinished(rule.name) or last_at_or_before(schedule, tx.now)
-            last = tx.ticks.last(rule.name)
-            done = logical is None or (last is not None and last >= logical)
-            tick = None if done or logical is None else self._start(tx, rule, logical)
+            # A younger firing may have finished meanwhile; the old one is still owed its end.
+            logical = tx.ticks.oldest_unfinished(rule.name) or self._owed(tx, rule, schedule)
+            tick = None if logical is None else self._start(tx, rule, logical)
         return None if tick is None else self._run(rule, tick)
+
+    def _owed(self, tx: Transaction, rule: Rule, schedule: Every | Cron) -> datetime | None:
+        logical, last = last_at_or_before(schedule, tx.now), tx.ticks.last(rule.name)
+        done = logical is None or (last is not None and last >= logical)
+        return None if done else logical
 
     def _start(
         self, tx: Transaction, rule: Rule, logical: datetime, *, rolled_up: bool = False
@@ -86,9 +90,10 @@ class Scheduler:
         due = self._scanner.something_due(rule)
         with self._ledger.transaction() as tx:
             minute = tx.now.replace(second=0, microsecond=0)
-            if not due and self._noted.get(rule.name) == minute:
+            unfinished = tx.ticks.oldest_unfinished(rule.name)
+            if not due and unfinished is None and self._noted.get(rule.name) == minute:
                 return None
-            tick = self._start(tx, rule, minute, rolled_up=True)
+            tick = self._start(tx, rule, unfinished or minute, rolled_up=True)
         self._noted[rule.name] = minute
         return self._scanner.scan(rule) if tick is None else self._run(rule, tick)
 

@@ -7,7 +7,8 @@ table as `{s}operation`.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
@@ -67,12 +68,33 @@ class BackDoor:
         return int(self._run(sql, parameters).rowcount)
 
     def script(self, sql: str) -> None:
-        """Run several statements in one transaction."""
+        """Run several statements."""
         text = sql.replace("{s}", self.prefix)
         if self.dialect == "sqlite":
-            self._connection.executescript(f"begin immediate; {text}; commit")
+            self._connection.executescript(text)
         else:
             self._connection.execute(text)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Let what runs in the block commit as one."""
+        self._connection.execute("begin")
+        try:
+            yield
+            self._connection.execute("commit")
+        except BaseException:
+            self._connection.execute("rollback")
+            raise
+
+    def wait_until_alone(self) -> None:
+        """Block until no session of Freehold is left: a killed process leaves its for a moment."""
+        if self.dialect == "sqlite":
+            return
+        while self.one(
+            "select count(*) from pg_stat_activity, pg_sleep(0.001)"
+            " where datname = current_database() and application_name = 'freehold'"
+        ):
+            pass
 
     def local(self, instant: datetime) -> Any:
         """Write an instant the way the tables of `tables` hold it."""

@@ -284,7 +284,7 @@ def _missing_keys(door: BackDoor) -> Iterator[str]:
 
 def _unique_keys(door: BackDoor, table: str) -> set[str]:
     if door.dialect == "sqlite":
-        names = door.rows(f'select name from pragma_index_list(\'{{s}}{table}\') where "unique"')
+        names = door.rows(f"select name from pragma_index_list('{{s}}{table}') where \"unique\"")
         return {
             ", ".join(row[0] for row in door.rows(f"select name from pragma_index_info('{name}')"))
             for (name,) in names

@@ -14,6 +14,7 @@ from freehold.application.release import BatchResult
 from freehold.application.scan import Scanner
 from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
+from freehold.application.together import Tools, release_these
 from freehold.application.work import PassEnd, Worker
 from freehold.bootstrap import open_ledger
 from freehold.domain.operations import Claim
@@ -55,23 +56,31 @@ class Pipeline:
             lock_timeout=timedelta(seconds=20),
         )
         settings = Settings(database, rules=(self.rule,))
-        self.ledger = open_ledger(settings, checkpoint=self.checkpoint, clock=self.clock)
+        self.ledger = open_ledger(
+            settings, checkpoint=self.checkpoint, clock=self.clock, considerate=False
+        )
         self.scanner = Scanner(self.ledger, self.checkpoint)
         self.scheduler = Scheduler(
             self.ledger, self.scanner, SystemClock(), self.runner, self.checkpoint
         )
-        self.worker = Worker(self.ledger, self.checkpoint, SteadyDice(), StopRequest())
+        self._tools = Tools(self.ledger, self.checkpoint, SteadyDice(), StopRequest())
+        self.worker = Worker(self.ledger, self.checkpoint, self._tools.dice, self._tools.pause)
         self.sweeper = Sweeper(self.ledger, self.checkpoint, self.scanner)
 
     def fire(self) -> int:
         """Fire the schedule until it has nothing to run; return how many operations are new."""
-        new_count = 0
+        total = 0
         for _ in range(FIRINGS_MAX):
-            scan = self.scheduler.fire(self.rule).scan
-            if scan is None:
-                return new_count
-            new_count += scan.new_count
+            new_count = self.fire_once()
+            if new_count is None:
+                return total
+            total += new_count
         raise NotDrained(f"the schedule of {self.rule.name} fired {FIRINGS_MAX} times in a row")
+
+    def fire_once(self) -> int | None:
+        """Look at the schedule once; return how many operations are new, None without a run."""
+        scan = self.scheduler.fire(self.rule).scan
+        return None if scan is None else scan.new_count
 
     def scan(self) -> int:
         """Scan once from where the last scan ended; return how many operations are new."""
@@ -83,6 +92,10 @@ class Pipeline:
         while (done := self.worker.work(self.rule)).end is PassEnd.WORKED:
             total.add(done.batch)
         return total
+
+    def deliver(self, claims: Sequence[Claim]) -> BatchResult:
+        """Do what a message asks for that names these operations."""
+        return release_these(self._tools, self.rule, claims)
 
     def peek(self) -> Sequence[Claim]:
         """Return what a worker could claim now, and let it go: what a message would name."""

@@ -165,9 +165,9 @@ class StandardTable:
 
     def clear(self) -> None:
         """Empty the tables."""
-        names = ("receipt", "refusal", "reservation", "history", "stock")
-        self.door.script("; ".join(f"delete from {name}" for name in names))
-        self.door.script("insert into stock values (1, 0), (2, 0)")
+        for name in ("receipt", "refusal", "reservation", "history", "stock"):
+            self.door.execute(f"delete from {name}")
+        self.door.execute("insert into stock values (1, 0), (2, 0)")
 
     def hold(
         self,
