@@ -45,27 +45,24 @@ lock_by = ":usage_id"
 PROJECTS = 4
 
 
-def test_a_reservation_is_deleted_softly_and_its_quota_returns(stage: Stage) -> None:
-    stage.host.script(TABLES)
-    stage.attach(RULE)
-    players = cast("cancelled")
-    # A resource that shrinks has a negative one.
-    deltas = {number: number % 5 - 1 for number in players}
-    usages = {
-        n: sum(d for number, d in deltas.items() if number % PROJECTS == n) for n in range(PROJECTS)
-    }
-    usages[0] = 3  # somebody lost count before
+def delta(number: int) -> int:
+    """Return what a reservation takes; a resource that shrinks has a negative one."""
+    return number % 5 - 1
+
+
+def usages_of(players: dict[int, str]) -> dict[int, int]:
+    """Return what is reserved in each project; in the first somebody lost count before."""
+    sums = {n: sum(delta(one) for one in players if one % PROJECTS == n) for n in range(PROJECTS)}
+    return {**sums, 0: 3}
+
+
+def fill(stage: Stage, players: dict[int, str]) -> None:
+    usage = {"resource": "gigabytes", "in_use": 0}
     stage.host.insert(
         "quota_usages",
         [
-            {
-                "id": n,
-                "project_id": f"p{n}",
-                "resource": "gigabytes",
-                "in_use": 0,
-                "reserved": reserved,
-            }
-            for n, reserved in usages.items()
+            {"id": n, "project_id": f"p{n}", "reserved": reserved, **usage}
+            for n, reserved in usages_of(players).items()
         ],
     )
     dues = {number: due_of(players, number) for number in players}
@@ -78,13 +75,20 @@ def test_a_reservation_is_deleted_softly_and_its_quota_returns(stage: Stage) -> 
                 "usage_id": number % PROJECTS,
                 "project_id": f"p{number % PROJECTS}",
                 "resource": "gigabytes",
-                "delta": deltas[number],
+                "delta": delta(number),
                 "expire": None if due is None else wall(due)[:19],
                 "deleted": False,
             }
             for number, due in dues.items()
         ],
     )
+
+
+def test_a_reservation_is_deleted_softly_and_its_quota_returns(stage: Stage) -> None:
+    stage.host.script(TABLES)
+    stage.attach(RULE)
+    players = cast("cancelled")
+    fill(stage, players)
 
     def meanwhile() -> None:
         run = stage.host.run
@@ -103,8 +107,6 @@ def test_a_reservation_is_deleted_softly_and_its_quota_returns(stage: Stage) -> 
     assert str(at[0][0])[:19] == wall(stage.clock.instant)[:19]
     reserved: dict[int, int] = dict(stage.host.run("select id, reserved from quota_usages"))
     for n in range(1, PROJECTS):
-        released = sum(
-            deltas[number] for number in of(players, "expired") if number % PROJECTS == n
-        )
-        assert reserved[n] == usages[n] - released
+        released = [one for one in of(players, "expired") if one % PROJECTS == n]
+        assert reserved[n] == usages_of(players)[n] - sum(map(delta, released))
     assert reserved[0] >= 0

@@ -9,6 +9,8 @@ from tests.mapping.play import LATER, cast, due_of, marks, of, play, rest
 from tests.stage import wall
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from tests.stage import Stage
 
 TABLES = """
@@ -36,55 +38,62 @@ def key(number: int) -> str:
     return str(UUID(int=number * 7_919))
 
 
+def fill(stage: Stage, players: dict[int, str], seat: dict[int, int]) -> None:
+    rows = []
+    for number in players:
+        due_at = due_of(players, number)
+        assert due_at is not None
+        rows.append(
+            {
+                "id": key(number),
+                "event_id": 3,
+                "seat_id": seat[number],
+                "user_id": None if number % 2 else number,
+                "guest_session": f"guest {number}" if number % 2 else "",
+                "acquired_at": instant(stage, due_at),
+                "expires_at": instant(stage, due_at),
+            }
+        )
+    stage.host.insert("events_seathold", rows)
+
+
+def instant(stage: Stage, at: datetime) -> str:
+    return wall(at) if stage.dialect == "sqlite" else wall(at) + "+00"
+
+
+def take(stage: Stage, place: int, name: str) -> None:
+    """Take a seat as the product does: insert, or take the lapsed row over."""
+    stage.host.run(
+        "insert into events_seathold values "
+        "(:id, 3, :seat, null, 'next buyer', :at, :at) on conflict (event_id, seat_id) do update "
+        "set user_id = null, guest_session = excluded.guest_session, "
+        "expires_at = excluded.expires_at",
+        id=name,
+        seat=place,
+        at=instant(stage, LATER),
+    )
+
+
 def test_a_seat_taken_over_in_place_is_not_released(stage: Stage) -> None:
     sqlite = stage.dialect == "sqlite"
     due = 'kind = "naive", zone = "UTC"' if sqlite else 'kind = "timestamptz"'
     kinds = ("char(36)", "timestamp") if sqlite else ("uuid", "timestamptz")
     stage.host.script(TABLES.format(uuid=kinds[0], instant=kinds[1]))
     stage.attach(RULE.format(due=due))
-    mark = "" if sqlite else "+00"
     players = cast("confirmed", "cancelled", "no due")
     seat = {number: place for place, number in enumerate(players)}
-
-    def row(number: int) -> dict[str, object]:
-        due_at = due_of(players, number)
-        assert due_at is not None
-        return {
-            "id": key(number),
-            "event_id": 3,
-            "seat_id": seat[number],
-            "user_id": None if number % 2 else number,
-            "guest_session": f"guest {number}" if number % 2 else "",
-            "acquired_at": wall(due_at) + mark,
-            "expires_at": wall(due_at) + mark,
-        }
-
-    stage.host.insert("events_seathold", [row(number) for number in players])
-    later = wall(LATER) + mark
-
-    def take(place: int, guest: str, name: str) -> None:
-        """Take a seat as the product does: insert, or take the lapsed row over."""
-        stage.host.run(
-            "insert into events_seathold values "
-            "(:id, 3, :seat, null, :guest, :at, :at) on conflict (event_id, seat_id) do update set "
-            "user_id = null, guest_session = excluded.guest_session, expires_at = excluded.expires_at",
-            id=name,
-            seat=place,
-            guest=guest,
-            at=later,
-        )
-
-    def meanwhile() -> None:
-        run = stage.host.run
-        run(f"delete from events_seathold where seat_id in ({seats('gone')})")
-        run(
-            f"update events_seathold set expires_at = '{later}' where seat_id in ({seats('renewed')})"
-        )
-        for number in of(players, "taken over"):
-            take(seat[number], "next buyer", key(50_000 + number))
+    fill(stage, players, seat)
 
     def seats(kind: str) -> str:
         return marks([seat[number] for number in of(players, kind)])
+
+    def meanwhile() -> None:
+        run, later = stage.host.run, instant(stage, LATER)
+        run(f"delete from events_seathold where seat_id in ({seats('gone')})")
+        renewed = seats("renewed")
+        run(f"update events_seathold set expires_at = '{later}' where seat_id in ({renewed})")
+        for number in of(players, "taken over"):
+            take(stage, seat[number], key(50_000 + number))
 
     play(stage, players, key, meanwhile)
     left = stage.host.run(
@@ -94,6 +103,6 @@ def test_a_seat_taken_over_in_place_is_not_released(stage: Stage) -> None:
     wanted = sorted((seat[number], players[number] == "taken over") for number in kept)
     assert [(place, bool(next_buyer)) for place, next_buyer in left] == wanted
     for number in of(players, "expired")[:10]:
-        take(seat[number], "next buyer", key(90_000 + number))
+        take(stage, seat[number], key(90_000 + number))
     rest(stage)
     assert stage.host.run("select count(*) from events_seathold") == [(len(kept) + 10,)]
