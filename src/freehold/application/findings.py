@@ -28,6 +28,8 @@ def _of_all(seen: Status) -> Iterator[str]:
     working = [beat for beat in seen.alive if "work" in beat.roles]
     if not working and (waiting := [row.rule.name for row in seen.rules if waits(row)]):
         yield f"Work waits in {', '.join(waiting)}, and no worker is alive; start `freehold run`."
+    if never := [row.rule.name for row in seen.rules if row.tick is None and not row.holds.trouble]:
+        yield f"No scan ever ran for {', '.join(never)}; start `freehold run`."
     for beat in seen.silent:
         silence = span(seen.now - beat.beat_at)
         yield f"The process {beat.pid} on {beat.host} ({beat.roles}) has been silent for {silence}."
@@ -46,9 +48,9 @@ def _of_rule(row: RuleStatus, seen: Status) -> Iterator[str]:
     if dead := row.count(OperationState.DEAD):
         verb = "waits" if dead == 1 else "wait"
         yield f"{counted(dead)} of {name} {verb} in review; look at `freehold review list {name}`."
-    if row.tick_late and not (row.state and row.state.scan_paused):
-        when = f"last began {span(seen.now - row.tick.started_at)} ago" if row.tick else "never ran"
-        yield f"The scan of {name} is late: it {when}."
+    if row.tick is not None and row.tick_late and not (row.state and row.state.scan_paused):
+        ago = span(seen.now - row.tick.started_at)
+        yield f"The scan of {name} is late: it last began {ago} ago."
 
 
 def _condition(row: RuleStatus) -> Iterator[str]:
@@ -80,7 +82,7 @@ def span(length: timedelta) -> str:
     """Write a span of time in its two largest units."""
     seconds = length.total_seconds()
     if seconds < 10:  # noqa: PLR2004 - below that a person reads tenths
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f} s".replace(".0 s", " s")
     left, parts = int(seconds), []
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
         if left >= size:

@@ -141,34 +141,34 @@ def _happened(
     opened: Sequence[OpenOperation],
     records: Sequence[EndedOperation],
 ) -> Iterator[Happened]:
+    """Yield what happened, what comes of one instant in the order of its cause."""
     for record in records:
-        yield Happened(
-            record.found_at,
-            f"found due, operation {record.operation_id}{_again(record.generation)}",
-        )
+        number = record.operation_id
+        yield Happened(record.found_at, _found(number, record.generation))
+        yield from _attempts(reading, number)
         yield Happened(record.finished_at, _ended(record))
+        for event in reading.history.events([number]):
+            yield Happened(event.at, f"event {event.type} written, {event.state}")
     for one in opened:
-        yield Happened(one.found_at, f"found due, operation {one.id}{_again(one.generation)}")
+        yield Happened(one.found_at, _found(one.id, one.generation))
+        yield from _attempts(reading, one.id)
         yield Happened(one.changed_at, _stands(one))
-    ids = [record.operation_id for record in records] + [one.id for one in opened]
-    for operation_id in ids:
-        for attempt in reading.history.attempts(operation_id):
-            code = f" [{attempt.failure.code}]" if attempt.failure.code else ""
-            yield Happened(
-                attempt.failed_at,
-                f"attempt {attempt.attempt} failed, {attempt.failure.failure_class}: "
-                f"{attempt.failure.message}{code}",
-            )
-    for event in reading.history.events(ids):
-        yield Happened(event.at, f"event {event.type} written, {event.state}")
     digests = [record.digest for record in records] + [one.digest for one in opened]
     names = list(dict.fromkeys(operation_key(rule.name, one) for one in digests))
     for act in reading.history.acts(names, ACTS_MOST):
         yield Happened(act.at, f"{act.actor}: {act.action}, because {act.reason}")
 
 
-def _again(generation: int) -> str:
-    return "" if generation == 1 else f", due again: generation {generation}"
+def _found(operation_id: int, generation: int) -> str:
+    again = "" if generation == 1 else f" again, generation {generation}"
+    return f"found due{again}, operation {operation_id}"
+
+
+def _attempts(reading: Reading, operation_id: int) -> Iterator[Happened]:
+    for one in reading.history.attempts(operation_id):
+        code = f" [{one.failure.code}]" if one.failure.code else ""
+        what = f"attempt {one.attempt} failed, {one.failure.failure_class}: {one.failure.message}"
+        yield Happened(one.failed_at, what + code)
 
 
 def _ended(record: EndedOperation) -> str:
@@ -212,7 +212,8 @@ def _of_open(known: Why, now: datetime) -> str:
     one = known.open
     assert one is not None
     if one.state is OperationState.DEAD:
-        return f"It is not released: it waits in review because of {_reason(one)}; `freehold review show {one.id}` says more."
+        look = f"`freehold review show {one.id}` says what can be done"
+        return f"It is not released: {_why_dead(one)}, and it waits in review; {look}."
     if one.state is OperationState.DISCARDED:
         return f"It is not released: a person set it aside ({one.reason})."
     if stopped := _stopped(known.state):
@@ -232,9 +233,15 @@ def _of_working(one: OpenOperation, now: datetime) -> str:
     return f"Attempt {one.attempt} failed ({_reason(one)}); it is tried again in {when}."
 
 
+def _why_dead(one: OpenOperation) -> str:
+    if one.failure is None:
+        return (one.reason or "no reason was noted").rstrip(".")
+    times = "1 attempt" if one.attempt == 1 else f"all {one.attempt} attempts"
+    return f"{times} failed ({_reason(one)})"
+
+
 def _reason(one: OpenOperation) -> str:
-    message = f": {one.failure.message}" if one.failure else ""
-    return f"{one.reason or 'no reason'}{message}".rstrip(".")
+    return (one.failure.message if one.failure else one.reason or "no reason was noted").rstrip(".")
 
 
 def _stopped(state: RuleState | None) -> str | None:
@@ -253,7 +260,7 @@ def _of_row(known: Why, rule: Rule, now: datetime, trouble: str | None) -> str:
     if known.row is None:
         return _of_missing_row(known, trouble)
     if not known.row.row.held:
-        return f"{_what_was(known)}it is not held: {_held_columns(known.row, rule)}."
+        return f"{_what_was(known)} it is not held ({_held_columns(known.row, rule)})."
     due = read_due(rule.due, known.row.due)
     if isinstance(due, DueProblem):
         return _of_problem(due, rule)
@@ -273,10 +280,10 @@ def _of_missing_row(known: Why, trouble: str | None) -> str:
 
 def _what_was(known: Why) -> str:
     if known.last is None:
-        return "There is nothing to release, "
+        return "There is nothing to release:"
     if known.last.outcome is Outcome.EXPIRED:
-        return f"It was released on {instant(known.last.finished_at)}, and "
-    return f"It was {_ended(known.last)} on {instant(known.last.finished_at)}, and "
+        return f"It was released on {instant(known.last.finished_at)}, and now"
+    return f"It was {_ended(known.last)} on {instant(known.last.finished_at)}, and now"
 
 
 def _held_columns(row: SeenHold, rule: Rule) -> str:

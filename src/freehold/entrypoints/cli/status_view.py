@@ -29,7 +29,16 @@ def show(seen: Status, console: Console | None = None) -> None:
     """Print the whole picture: verdict, rules, what ended, processes."""
     console = console or Console(highlight=False)
     console.print(_verdict(seen))
-    console.print(Group(_waiting(seen), Text(), _ended(seen), Text(), _foot(seen)))
+    console.print(
+        Group(
+            _waiting(seen),
+            Text(),
+            Text("In the last hour, with the lag from due to commit:", style="dim"),
+            _ended(seen),
+            Text(),
+            _foot(seen),
+        )
+    )
 
 
 def _verdict(seen: Status) -> RenderableType:
@@ -44,10 +53,10 @@ def _verdict(seen: Status) -> RenderableType:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", title_justify="left")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in columns:
         numeric = name not in {"rule", "condition", "scan", "skipped"}
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=numeric)
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=name != "skipped")
     return table
 
 
@@ -98,7 +107,7 @@ def _condition(row: RuleStatus) -> str:
 
 def _review(row: RuleStatus) -> str:
     dead, discarded = row.count(OperationState.DEAD), row.count(OperationState.DISCARDED)
-    aside = f" [dim]+{number(discarded)} aside[/]" if discarded else ""
+    aside = f" [dim]({number(discarded)} aside)[/]" if discarded else ""
     return (f"[bold red]{number(dead)}[/]" if dead else _NOTHING) + aside
 
 
@@ -122,12 +131,11 @@ def _scan(row: RuleStatus, now: datetime) -> str:
     if row.tick.finished_at is None:
         return f"[yellow]running for {span(now - row.tick.started_at)}[/]"
     ago = f"{span(now - row.tick.finished_at)} ago"
-    return f"[yellow]{ago}, late[/]" if row.tick_late else ago
+    return f"[yellow]late, {ago}[/]" if row.tick_late else ago
 
 
 def _ended(seen: Status) -> Table:
     table = _table("rule", "released", "p50", "p95", "p99", "max", "skipped")
-    table.title = "[dim]in the last hour, with the lag from due to commit[/]"
     for row in seen.rules:
         if row.ended is None:
             table.add_row(f"[bold]{escape(row.rule.name)}[/]", *[_NOTHING] * 6)

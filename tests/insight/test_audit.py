@@ -1,0 +1,154 @@
+"""Every check of the audit passes on a worked database, and fails on the violation it is for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from freehold.adapters.sql.audit import OF_A_RULE, OF_A_TABLE, OF_THE_LEDGER
+from freehold.application.audit import CHECKS, audit
+from freehold.ports.audit import Check
+from tests.house.source import ROOT
+
+if TYPE_CHECKING:
+    from tests.insight.shop import Shop
+
+LONG_AGO = "'2020-01-01T00:00:00.000000Z'"
+FAR = "'2999-01-01T00:00:00.000000Z'"
+OTHER = "'00000000-0000-0000-0000-000000000001'"
+OPEN = "where hold_key = '8'"
+ENDED = "where hold_key = '1'"
+EVENT = "type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry, state"
+TICK = "schedule, logical_time, started_at, host_at, runner"
+ATTEMPT = (
+    "operation_id, attempt, failure_class, failure_code, failure_message, failed_at, lease_token"
+)
+
+PLANTED: list[tuple[Check, list[str]]] = [
+    (Check.NEVER_EARLY, [f"update {{s}}record set due_at = {FAR} {ENDED}"]),
+    (Check.NEVER_EARLY, [f"update {{s}}record set due_at = null {ENDED}"]),
+    (Check.RIGHT_HOLD, [f"update {{s}}record set digest = {OTHER} {ENDED}"]),
+    (Check.NEVER_LOST, [f"delete from {{s}}operation {OPEN}"]),
+    (Check.RELEASED_STAYS_RELEASED, ["update res set status = 'held' where id = 1"]),
+    (Check.EXPIRED_HAS_EVENT, [f"delete from {{s}}outbox {ENDED}"]),
+    (Check.EVENT_HAS_EXPIRED, [f"delete from {{s}}record {ENDED}"]),
+    (Check.EVENT_HAS_EXPIRED, [f"update {{s}}outbox set tenant = 'other' {ENDED}"]),
+    (Check.ENDED_ONCE, [f"insert into {{s}}record select * from {{s}}record {ENDED}"]),
+    (Check.ENDED_ONCE, ["update {s}record set operation_id = 1"]),
+    (
+        Check.OPEN_OR_ENDED,
+        [
+            (
+                "insert into {s}operation (rule, hold_key, digest, identity, guard, due_at, generation,"
+                " after_expired, state, available_at, found_at, changed_at) select rule, hold_key,"
+                " digest, '[\"x\"]', '[]', due_at, generation, false, 'ready', found_at, found_at,"
+                f" found_at from {{s}}record {ENDED}"
+            )
+        ],
+    ),
+    (Check.UNIQUE_INDEXES, ["drop index {s}operation_identity"]),
+    (Check.UNIQUE_INDEXES, ["drop index {s}tick_once"]),
+    (
+        Check.EVENTS_UNIQUE,
+        [
+            "drop index {s}outbox_event",
+            f"insert into {{s}}outbox ({EVENT}) select {EVENT} from {{s}}outbox {ENDED}",
+        ],
+    ),
+    (Check.ATTEMPTS_BOUNDED, [f"update {{s}}operation set attempt = 6 {OPEN}"]),
+    (Check.ATTEMPTS_BOUNDED, [f"update {{s}}record set attempt = 7 {ENDED}"]),
+    (Check.DEAD_HAS_REASON, [f"update {{s}}operation set state = 'dead', reason = '' {OPEN}"]),
+    (
+        Check.LEASE_TOKENS_GROW,
+        [
+            f"insert into {{s}}attempt ({ATTEMPT}) values (1, 1, 'broken', '', '', {LONG_AGO}, 7)",
+            f"insert into {{s}}attempt ({ATTEMPT}) values (1, 2, 'broken', '', '', {FAR}, 6)",
+        ],
+    ),
+    (
+        Check.LEASE_TOKENS_GROW,
+        [f"update {{s}}operation set state = 'leased', leased_until = {FAR} {OPEN}"],
+    ),
+    (
+        Check.LEASES_RETURN,
+        [
+            (
+                "update {s}operation set state = 'leased', lease_token = 1,"
+                f" leased_until = {LONG_AGO} {OPEN}"
+            )
+        ],
+    ),
+    (Check.READY_IS_TAKEN, [f"update {{s}}operation set available_at = {LONG_AGO} {OPEN}"]),
+    (Check.EVENTS_LEAVE, [f"update {{s}}outbox set state = 'pending', at = {LONG_AGO} {ENDED}"]),
+    (
+        Check.EVENTS_LEAVE,
+        [f"update {{s}}outbox set state = 'published', published_at = {LONG_AGO} {ENDED}"],
+    ),
+    (
+        Check.TICKS_FINISH,
+        [
+            (
+                f"insert into {{s}}tick ({TICK}) values"
+                f" ('cart', {LONG_AGO}, {LONG_AGO}, {LONG_AGO}, 'somebody')"
+            )
+        ],
+    ),
+    (Check.TALLIES_EQUAL_RECORDS, ["update {s}tally set expired_count = expired_count + 1"]),
+    (Check.TALLIES_EQUAL_RECORDS, ["update {s}record set reason = 'gone' where hold_key = '4'"]),
+    (Check.TALLIES_EQUAL_RECORDS, [f"update {{s}}record set tally_id = null {ENDED}"]),
+    (Check.TENANT_IS_THE_ROWS, [f"update {{s}}operation set tenant = 'other' {OPEN}"]),
+    (Check.TENANT_IS_THE_ROWS, [f"update {{s}}record set tenant = null {ENDED}"]),
+    (Check.ACTIONS_CHAINED, ["update {s}action set reason = 'kinder' where action = 'pause'"]),
+    (Check.ACTIONS_CHAINED, ["delete from {s}action where action = 'attach'"]),
+]
+
+
+def broken(shop: Shop) -> dict[Check, str]:
+    """Return what each check that is not clean has to say."""
+    with shop.ledger() as ledger:
+        results = audit(ledger, [shop.rule])
+    return {
+        one.check: one.not_asked or one.violations[0].detail for one in results if not one.clean
+    }
+
+
+def test_a_worked_database_is_clean(every_shop: Shop) -> None:
+    assert broken(every_shop) == {}
+
+
+@pytest.mark.parametrize(
+    ("check", "statements"),
+    PLANTED,
+    ids=[f"{check}-{place}" for place, (check, _) in enumerate(PLANTED)],
+)
+def test_a_planted_violation_is_found(shop: Shop, check: Check, statements: list[str]) -> None:
+    shop.run(*statements)
+    assert check in broken(shop)
+
+
+def test_every_check_has_a_planted_violation() -> None:
+    assert {check for check, _ in PLANTED} == set(Check)
+
+
+def test_every_check_is_asked() -> None:
+    in_python = {Check.RIGHT_HOLD, Check.NEVER_LOST, Check.ACTIONS_CHAINED}
+    assert {*OF_THE_LEDGER, *OF_A_RULE, *OF_A_TABLE, *in_python} == set(Check) == set(CHECKS)
+
+
+def test_a_rule_that_may_not_work_loses_nothing(shop: Shop) -> None:
+    shop.run(f"delete from {{s}}operation {OPEN}", "update {s}rule_state set condition = 'paused'")
+    assert Check.NEVER_LOST not in broken(shop)
+
+
+def test_a_missing_table_is_said_and_stops_no_other_check(shop: Shop) -> None:
+    shop.run("drop table res", f"delete from {{s}}outbox {ENDED}")
+    found = broken(shop)
+    assert "res" in found[Check.NEVER_LOST]
+    assert Check.EXPIRED_HAS_EVENT in found
+
+
+def test_every_check_has_its_heading() -> None:
+    page = (ROOT / "docs" / "reference" / "audit.md").read_text()
+    assert set(re.findall(r"^## (.+)$", page, re.MULTILINE)) == {check.value for check in Check}
