@@ -42,8 +42,13 @@ def batch_size(ledger: Ledger, rule: Rule) -> int:
 def pause(
     tx: Transaction, rule: Rule, reason: str, first_probe: timedelta = PROBE_FIRST
 ) -> RuleState:
-    """Pause a rule that fails as a whole; no attempt is spent, and a probe comes by itself."""
+    """Pause a rule that fails as a whole; no attempt is spent, and a probe comes by itself.
+
+    Again: before the probe nothing changes, so that failing scans do not put it off.
+    """
     state = tx.rules.lock(rule.name) or RuleState(rule.name, rule.fingerprint, RuleCondition.ACTIVE)
+    if state.condition is RuleCondition.PAUSED and not may_work(state, tx.now):
+        return state
     paused = replace(
         state,
         condition=RuleCondition.PAUSED,
@@ -53,6 +58,19 @@ def pause(
     )
     tx.rules.write(paused)
     return paused
+
+
+def hasten_probe(tx: Transaction, rule: Rule) -> None:
+    """Probe a paused rule soon, since new rows came that may fare better than those it met.
+
+    A rule that took the server down twice waits its time.
+    """
+    state = tx.rules.lock(rule.name)
+    if state is None or state.condition is not RuleCondition.PAUSED or state.probe_at is None:
+        return
+    soon = tx.now + PROBE_FIRST
+    if state.probe_at > soon and state.crash_count < SERVER_CRASHES_MAX:
+        tx.rules.write(replace(state, probe_at=soon))
 
 
 def resume(tx: Transaction, rule: Rule) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from freehold.application.rulestate import admit, batch_size
+from freehold.application.rulestate import admit, batch_size, hasten_probe
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
-from freehold.domain.errors import DatabaseError, RowRefused, StatementTimedOut
+from freehold.domain.errors import DatabaseError, RowRefused, RuleRefused, StatementTimedOut
 from freehold.domain.names import digest
 from freehold.domain.operations import GENERATIONS_MAX, NewOperation
 from freehold.domain.retries import MESSAGE_LENGTH
@@ -54,7 +54,9 @@ class ScanResult:
         new_count: operations written.
         unreadable_count: rows whose due could not be read.
         finished: the end was reached; otherwise the workers have enough to do.
-        admitted: the rule may scan: attached, not paused.
+        admitted: the rule may scan. One that failed as a whole still does, for new rows may show
+            that it was not the rule, but not far ahead of a worker that stands still.
+        paused: the rule failed as a whole, and waits for its probe.
     """
 
     found_count: int = 0
@@ -62,6 +64,7 @@ class ScanResult:
     unreadable_count: int = 0
     finished: bool = False
     admitted: bool = True
+    paused: bool = False
 
     def add(self, page: ScanResult) -> None:
         """Add the counts of one page."""
@@ -90,6 +93,7 @@ class Scanner:
         self._on_operations = on_operations
         self._places: dict[str, Place] = {}
         self._room: dict[str, int] = {}
+        self._floors: dict[str, datetime] = {}
 
     def something_due(self, rule: Rule) -> bool:
         """Tell whether a scan would find a row; costs one row."""
@@ -113,6 +117,10 @@ class Scanner:
                 limit = min(most, limit * 2)
             except (RowRefused, StatementTimedOut) as error:
                 limit = self._halve(rule, limit, error)
+            except RuleRefused:
+                if not result.paused:
+                    raise
+                result.admitted = False
         return result
 
     def _place(self, rule: Rule, now: datetime) -> Place:
@@ -128,10 +136,15 @@ class Scanner:
         """Scan one page in a transaction of its own; False when there is enough work ahead."""
         with self._ledger.transaction() as tx:
             state = admit(tx, rule)
-            result.admitted = state.condition is RuleCondition.ACTIVE and not state.scan_paused
-            if not result.admitted or self._far_ahead(tx, rule):
+            paused = result.paused = state.condition is RuleCondition.PAUSED
+            far_ahead = self._far_ahead(tx, rule)
+            waits = state.condition is RuleCondition.WAITING or state.scan_paused is not None
+            result.admitted = not waits and not (paused and far_ahead)
+            if waits or far_ahead:
                 return False
             page, place = self._page(tx, rule, tick_id, limit)
+            if paused and page.new_count:
+                hasten_probe(tx, rule)
         self._places[rule.name] = place
         result.add(page)
         self._room[rule.name] -= page.new_count
@@ -162,7 +175,10 @@ class Scanner:
         """Tell whether the workers have enough to do; counted anew only when it may be so."""
         if self._room.get(rule.name, 0) <= 0:
             most = LEAD_BATCHES * batch_size(self._ledger, rule)
-            self._room[rule.name] = most - tx.operations.count_ready(rule.name, most)
+            oldest = tx.operations.oldest_ready(rule.name, self._floors.get(rule.name))
+            self._floors[rule.name] = oldest or tx.now - OVERLAP
+            ready = tx.operations.count_ready(rule.name, most, oldest) if oldest else 0
+            self._room[rule.name] = most - ready
         return self._room[rule.name] <= 0
 
     def _page(
