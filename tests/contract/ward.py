@@ -102,7 +102,9 @@ class Ward:
         if self.dialect == "postgres":
             self.run("drop schema public cascade;\ncreate schema public;")
             self.run("grant usage on schema public to public;")
-            self.run("delete from freehold.operation;\ndelete from freehold.rule_state;")
+        ledger = "freehold." if self.dialect == "postgres" else "freehold_"
+        self.run(f"delete from {ledger}operation;\ndelete from {ledger}rule_state;")
+        if self.dialect == "postgres":
             return
         kinds = "select type, name from sqlite_master where type in ('view', 'table')"
         mine = "name not like 'freehold\\_%' escape '\\' and name not like 'sqlite\\_%' escape '\\'"

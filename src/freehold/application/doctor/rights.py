@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from freehold.application.doctor.findings import Code, Finding, refuse, warn
+from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import DeleteRow, Rule, SetColumns
 from freehold.ports.inspection import Inspection, Mends, RoleFacts, TableFacts, TableRights
 
@@ -99,14 +100,9 @@ def row_security(rule: Rule, facts: TableFacts, inspection: Inspection) -> Itera
     """Find a filter that hides every row, or say that there is one."""
     if not facts.row_security:
         return
-    if facts.has_pages and not inspection.sees_rows(rule):
-        yield refuse(
-            Code.ROW_SECURITY,
-            rule,
-            str(rule.table),
-            f"Row-level security shows rule {rule.name} no row of table {rule.table}, which is not "
-            "empty: give our role a policy that shows it the held rows.",
-        )
+    hidden = _hidden(rule, facts, inspection)
+    if hidden is not None:
+        yield refuse(Code.ROW_SECURITY, rule, str(rule.table), hidden)
         return
     yield warn(
         Code.ROW_SECURITY,
@@ -114,4 +110,20 @@ def row_security(rule: Rule, facts: TableFacts, inspection: Inspection) -> Itera
         str(rule.table),
         f"Row-level security filters table {rule.table}, so that rule {rule.name} releases only "
         "what its policy shows: check that it shows every held row.",
+    )
+
+
+def _hidden(rule: Rule, facts: TableFacts, inspection: Inspection) -> str | None:
+    """Say that nothing is shown, or that the policy itself fails."""
+    try:
+        if not facts.has_pages or inspection.sees_rows(rule):
+            return None
+    except RuleRefused as error:
+        return (
+            f"Row-level security of table {rule.table} fails for rule {rule.name}: {error}; give "
+            "our role what its policy reads, such as a setting made with alter role."
+        )
+    return (
+        f"Row-level security shows rule {rule.name} no row of table {rule.table}, which is not "
+        "empty: give our role a policy that shows it the held rows."
     )
