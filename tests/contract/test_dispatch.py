@@ -83,9 +83,7 @@ def line(ground: Ground) -> Line:
     return Line(ground, FaultyBroker(), ground.rule)
 
 
-HARSH = Faults(
-    drop=0.2, duplicate=0.3, delay=0.3, reorder=0.5, unconfirmed=0.2, away=0.1, wipe=0.05
-)
+HARSH = Faults(drop=0.2, duplicate=0.3, late=0.3, reorder=0.5, unconfirmed=0.2, away=0.1, wipe=0.05)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -204,13 +202,17 @@ def test_a_message_that_means_something_else_is_passed_over(
     assert line.ground.back.rows("operation")[0]["state"] == "ready"
 
 
-def test_a_message_of_an_unknown_rule_is_passed_over(line: Line) -> None:
+@pytest.mark.parametrize("name", ["removed", "another"])
+def test_a_message_of_another_rule_is_passed_over(line: Line, name: str) -> None:
+    another = replace(line.rule, name="another")
+    line.handlers[0].rules = {"r": line.rule, "another": another}
     line.find(1)
     line.dispatcher.dispatch(line.rule)
     (message,) = _messages(line.broker.connect().receive(1, 0))
-    line.broker.connect().publish([replace(message, rule="removed")])
+    line.broker.connect().publish([replace(message, rule=name)])
     assert line.handle().passed_over_count == 1
     assert line.broker.waiting == []
+    assert line.ground.back.rows("operation")[0]["state"] == "ready"
 
 
 def test_an_unreadable_payload_is_set_aside_and_told(line: Line) -> None:

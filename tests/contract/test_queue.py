@@ -85,7 +85,7 @@ def _take(queue: FaultyQueue) -> list[int]:
 
 
 def test_one_seed_is_one_history() -> None:
-    faults = Faults(drop=0.2, duplicate=0.2, delay=0.2, reorder=0.5)
+    faults = Faults(drop=0.2, duplicate=0.2, late=0.2, reorder=0.5)
     assert received(faults, seed=3) == received(faults, seed=3)
     assert received(faults, seed=3) != received(faults, seed=4)
 
@@ -96,7 +96,7 @@ def test_one_seed_is_one_history() -> None:
         (Faults(), "same", "kept"),
         (Faults(drop=0.3), "fewer", "kept"),
         (Faults(duplicate=0.3), "more", "kept"),
-        (Faults(delay=0.3), "same", "broken"),
+        (Faults(late=0.3), "same", "broken"),
         (Faults(reorder=1.0), "same", "broken"),
     ],
     ids=["none", "drop", "duplicate", "delay", "reorder"],

@@ -27,7 +27,7 @@ class Faults:
     Attributes:
         drop: of messages that are confirmed and then lost.
         duplicate: of messages that arrive twice.
-        delay: of messages that come up to `DELAY_MOST` calls later.
+        late: of messages that come up to `DELAY_MOST` calls later.
         reorder: of calls that hand over in any order.
         unconfirmed: of messages that arrive, while their confirm does not.
         away: of calls that find no broker.
@@ -36,7 +36,7 @@ class Faults:
 
     drop: float = 0.0
     duplicate: float = 0.0
-    delay: float = 0.0
+    late: float = 0.0
     reorder: float = 0.0
     unconfirmed: float = 0.0
     away: float = 0.0
@@ -92,8 +92,8 @@ class FaultyBroker:
         """Take a message in, as the faults have it; return whether it is confirmed."""
         copies = 2 if self.strikes(self.faults.duplicate) else 1
         for _ in range(0 if self.strikes(self.faults.drop) else copies):
-            late = self.strikes(self.faults.delay)
-            calls = 1 + int(self.dice.luck() * DELAY_MOST) if late else 0
+            is_late = self.strikes(self.faults.late)
+            calls = 1 + int(self.dice.luck() * DELAY_MOST) if is_late else 0
             self.waiting.append(_Parcel(payload, self._calls + calls))
         return not self.strikes(self.faults.unconfirmed)
 

@@ -179,6 +179,24 @@ class ReleasingContract:
         with raised(RuleRefused), ground.open().transaction() as tx:
             tx.holds(ground.rule).lock([ids["1"]])
 
+    def test_a_rehearsal_changes_nothing(self, ground: Ground) -> None:
+        ledger, ids = _found(ground, 1)
+        companion = Companion("delete from companion_note where id = :id")
+        rule = replace(ground.rule, companions=(companion,))
+        with ledger.transaction() as tx:
+            tx.holds(rule).rehearse()
+        assert only(ground.back.rows("operation"))["id"] == ids["1"]
+        assert ground.back.hold(1) == {"status": "held", "tenant": "t", "token": "a"}
+
+    def test_a_rehearsal_finds_what_refuses_every_row(self, ground: Ground) -> None:
+        ledger, _ = _found(ground, 1)
+        missing = replace(ground.rule, companions=(Companion("delete from nowhere"),))
+        with raised(RuleRefused), ledger.transaction() as tx:
+            tx.holds(missing).rehearse()
+        ground.back.break_table()
+        with raised(RuleRefused), ledger.transaction() as tx:
+            tx.holds(ground.rule).rehearse()
+
     def test_release_changes_row_ledger_and_outbox_together(self, ground: Ground) -> None:
         ledger, ids = _found(ground, 1)
         with ledger.transaction() as tx:

@@ -90,6 +90,10 @@ class LedgerContract:
             pass
         assert _same(started_at, ledger.server_started_at)
 
+    def test_a_batch_limit_is_a_number_of_rows(self, ground: Ground) -> None:
+        limit = ground.open().batch_limit
+        assert limit is None or limit > 0
+
     def test_a_second_close_does_nothing(self, ground: Ground) -> None:
         ledger = ground.open()
         enqueue(ledger, new_operation("r", 1))

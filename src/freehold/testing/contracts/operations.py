@@ -225,6 +225,25 @@ class OperationsContract:
         with ledger.transaction() as tx:
             assert tx.operations.count_ready("r", 10) == 3
             assert tx.operations.count_ready("r", 2) == 2
+            assert tx.operations.count_ready("r", 10, NOW + SECOND) == 0
+
+    def test_oldest_ready_tells_where_claimable_operations_begin(self, ground: Ground) -> None:
+        ledger = ground.open()
+        with ledger.transaction() as tx:
+            assert tx.operations.oldest_ready("r", None) is None
+        enqueue(ledger, new_operation("r", 1))
+        ground.set_now(NOW + SECOND)
+        enqueue(ledger, new_operation("r", 2), new_operation("q", 1))
+        with ledger.transaction() as tx:
+            assert tx.operations.oldest_ready("r", None) == NOW
+            assert tx.operations.oldest_ready("r", NOW + SECOND) == NOW + SECOND
+
+    def test_a_claim_tells_since_when_it_is_claimable(self, ground: Ground) -> None:
+        ledger = ground.open()
+        enqueue(ledger, new_operation("r", 1))
+        with ledger.transaction() as tx:
+            (claim,) = tx.operations.claim("r", 1, None)
+        assert claim.available_at == NOW
 
     def test_find_ready_pages_in_order_without_a_claim(self, ground: Ground) -> None:
         ledger = ground.open()

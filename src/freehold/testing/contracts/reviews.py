@@ -11,6 +11,7 @@ from freehold.testing.contracts.ground import (
     Ground,
     claimed_keys,
     enqueue,
+    lease,
     new_operation,
     only,
 )
@@ -96,6 +97,79 @@ class ReviewsContract:
             assert tx.reviews.close([*ids, 10**9], "no longer held") == 1
         assert only(ground.back.rows("operation"))["hold_key"] == "2"
         assert only(ground.back.rows("record"))["operation_id"] == claim.id
+
+    def test_what_is_in_review_is_read_whole(self, ground: Ground) -> None:
+        ledger = ground.open()
+        (claim,) = _dead(ledger, 1)
+        enqueue(ledger, new_operation("r", 2))
+        ids = [row["id"] for row in ground.back.rows("operation")]
+        with ledger.transaction() as tx:
+            (one,) = tx.reviews.read([*ids, 10**9])
+            assert list(tx.reviews.find("r", 0, 10)) == [one]
+            assert list(tx.reviews.find("q", 0, 10)) == []
+        assert (one.id, one.rule, one.tenant, one.hold_key) == (claim.id, "r", "t", "1")
+        assert (one.digest, one.due_at, one.generation) == (claim.digest, NOW, 1)
+        assert (one.state, one.reason, one.failure) == ("dead", "used up", FAILURE)
+        assert (one.found_at, one.changed_at) == (NOW, NOW)
+
+    def test_find_pages_in_id_order(self, ground: Ground) -> None:
+        ledger = ground.open()
+        ids = sorted(claim.id for claim in _dead(ledger, 1, 2, 3))
+        with ledger.transaction() as tx:
+            assert [one.id for one in tx.reviews.find("r", 0, 2)] == ids[:2]
+            assert [one.id for one in tx.reviews.find("r", ids[1], 2)] == ids[2:]
+
+    def test_a_requeue_keeps_the_failed_attempts(self, ground: Ground) -> None:
+        ledger = ground.open()
+        (claim,) = _dead(ledger, 1)
+        with ledger.transaction() as tx:
+            tx.reviews.requeue([claim.id])
+        ground.set_now(NOW + SECOND)
+        with ledger.transaction() as tx:
+            (again,) = tx.operations.claim("r", 1, None)
+            tx.operations.fail(again, FAILURE, 1, NOW + 9 * SECOND)
+            attempts = tx.reviews.attempts(claim.id)
+        assert [one.failed_at for one in attempts] == [NOW, NOW + SECOND]
+        assert [one.failure for one in attempts] == [FAILURE, FAILURE]
+
+    def test_withdraw_sets_open_operations_aside(self, ground: Ground) -> None:
+        ledger = ground.open()
+        _dead(ledger, 1)
+        enqueue(ledger, new_operation("r", 2), new_operation("q", 3))
+        ids = [row["id"] for row in ground.back.rows("operation")]
+        with ledger.transaction() as tx:
+            assert sorted(tx.reviews.withdraw("r", 10, "detached")) == ids[:2]
+        rows = ground.back.rows("operation")
+        assert [row["state"] for row in rows] == ["discarded", "discarded", "ready"]
+        assert [row["reason"] for row in rows[:2]] == ["detached", "detached"]
+
+    def test_withdraw_stops_at_its_limit_and_goes_on_after_a_close(self, ground: Ground) -> None:
+        ledger = ground.open()
+        enqueue(ledger, *(new_operation("r", key) for key in range(1, 4)))
+        counts = []
+        for _ in range(3):
+            with ledger.transaction() as tx:
+                withdrawn = tx.reviews.withdraw("r", 2, "detached")
+                counts.append(tx.reviews.close(withdrawn, "detached"))
+        assert counts == [2, 1, 0]
+
+    def test_withdraw_leaves_a_live_lease(self, ground: Ground) -> None:
+        ledger = ground.open()
+        enqueue(ledger, new_operation("r", 1))
+        lease(ledger, "r", NOW + SECOND)
+        with ledger.transaction() as tx:
+            assert list(tx.reviews.withdraw("r", 10, "detached")) == []
+        ground.set_now(NOW + 2 * SECOND)
+        with ledger.transaction() as tx:
+            assert len(tx.reviews.withdraw("r", 10, "detached")) == 1
+
+    def test_counting_what_is_open_stops_at_its_limit(self, ground: Ground) -> None:
+        ledger = ground.open()
+        _dead(ledger, 1)
+        enqueue(ledger, new_operation("r", 2), new_operation("r", 3), new_operation("q", 4))
+        with ledger.transaction() as tx:
+            assert tx.reviews.count_open("r", 10) == 3
+            assert tx.reviews.count_open("r", 2) == 2
 
 
 def _dead(ledger: Ledger, *keys: int) -> list[Claim]:

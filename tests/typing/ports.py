@@ -1,0 +1,98 @@
+"""Every adapter is what its port asks for; mypy reads this, nothing runs it.
+
+A line with an ignored error is the proof that mypy would say something: an ignore that is not
+needed is an error too.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import assert_type
+
+from freehold.adapters.sql.holds import SqlHolds
+from freehold.adapters.sql.ledger import SqlLedger, SqlTransaction
+from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, SqlWorkers
+from freehold.adapters.sql.operations import SqlOperations
+from freehold.adapters.sql.postgres import PostgresSession
+from freehold.adapters.sql.reviews import SqlReviews
+from freehold.adapters.sql.session import Clock, DatabaseClock, Session
+from freehold.adapters.sql.sqlite import SqliteSession
+from freehold.adapters.system import Onwards, StopRequest, SystemClock, SystemDice
+from freehold.domain.messages import Message, Unreadable
+from freehold.domain.rules import Rule
+from freehold.ports.holds import Holds
+from freehold.ports.ledger import (
+    Actions,
+    Ledger,
+    Operations,
+    Reviews,
+    RuleStates,
+    Ticks,
+    Transaction,
+    Workers,
+)
+from freehold.ports.queue import Delivery, Queue
+from freehold.ports.system import Checkpoint, Dice, HostClock, Pause
+from freehold.testing.clock import SetClock, SteadyDice
+from freehold.testing.contracts.ground import NOW
+from freehold.testing.dice import SeededDice
+from freehold.testing.faulty_queue import FaultyQueue
+
+
+def ledger_is_its_port(ledger: SqlLedger) -> Ledger:
+    return ledger
+
+
+def transaction_is_its_port(transaction: SqlTransaction) -> Transaction:
+    return transaction
+
+
+def facets_are_their_ports(
+    holds: SqlHolds,
+    operations: SqlOperations,
+    rules: SqlRuleStates,
+    ticks: SqlTicks,
+    workers: SqlWorkers,
+    actions: SqlActions,
+    reviews: SqlReviews,
+) -> tuple[Holds, Operations, RuleStates, Ticks, Workers, Actions, Reviews]:
+    return holds, operations, rules, ticks, workers, actions, reviews
+
+
+def sessions_are_their_port(sqlite: SqliteSession, postgres: PostgresSession) -> list[Session]:
+    return [sqlite, postgres]
+
+
+def clocks_are_their_port() -> list[Clock]:
+    return [DatabaseClock(), SetClock(NOW)]
+
+
+def queue_is_its_port(queue: FaultyQueue) -> Queue:
+    return queue
+
+
+def process_is_its_ports() -> tuple[Checkpoint, Pause, HostClock, list[Dice]]:
+    return Onwards(), StopRequest(), SystemClock(), [SystemDice(), SteadyDice(), SeededDice(0)]
+
+
+def what_a_caller_gets(ledger: Ledger, rule: Rule, delivery: Delivery) -> None:
+    assert_type(ledger.transaction(), AbstractContextManager[Transaction, bool | None])
+    with ledger.transaction() as tx:
+        assert_type(tx.now, datetime)
+        assert_type(tx.holds(rule), Holds)
+        tx.now = tx.now  # type: ignore[misc] # a transaction's instant cannot be set
+    assert_type(delivery.message, Message | Unreadable)
+    assert_type(ledger.server_started_at, datetime | None)
+
+
+class HalfQueue:
+    """Can publish only."""
+
+    publish = FaultyQueue.publish
+
+
+def half_a_queue_is_none(queue: HalfQueue, ledger: Ledger) -> None:
+    whole: Queue = queue  # type: ignore[assignment] # receive, settle, depth, close are missing
+    other: Queue = ledger  # type: ignore[assignment] # a ledger is no queue
+    del whole, other
