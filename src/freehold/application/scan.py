@@ -25,6 +25,7 @@ from freehold.ports.system import Boundary, Checkpoint
 LEAD_BATCHES = 20
 OVERLAP = timedelta(seconds=10)  # a host's transaction may commit this long after it wrote due
 FULL_EVERY = timedelta(seconds=15)  # as the sweep: what was passed over waits no longer
+KEY_BYTES_MAX = 2_400  # PostgreSQL indexes 2,704 bytes, with the rule's name and a digest beside
 MALFORMED_DUE = "malformed due"
 
 
@@ -248,6 +249,8 @@ def new_operation(
     rule: Rule, row: FoundHold, due: datetime | DueProblem, now: datetime
 ) -> NewOperation | None:
     """Make the operation of a found row; None where the policy says that it is never due."""
+    if len(row.hold_key.encode()) > KEY_BYTES_MAX:
+        return malformed(rule, row, f"its key is longer than {KEY_BYTES_MAX} bytes")
     dead_reason = None
     due_at: datetime | None = None
     if isinstance(due, datetime):

@@ -50,11 +50,14 @@ class _Memory:
     """What a worker remembers about a rule between passes.
 
     Attributes:
+        floor: no operation is claimable below it.
+        place: where the pass goes on that the last full batch belongs to.
         lost_at: when the server was started that was lost with a batch of the rule in hand; kept
             until the ledger knows of the loss.
     """
 
     floor: datetime | None = None
+    place: datetime | None = None
     clean_batches: int = 0
     lost: bool = False
     lost_at: datetime | None = None
@@ -116,7 +119,7 @@ class Worker:
     def forget_floors(self) -> None:
         """Read from the beginning at the next pass; the sweep asks for it."""
         for memory in list(self._memories.values()):
-            memory.floor = None
+            memory.floor = memory.place = None
 
     def work(self, rule: Rule) -> PassResult:
         """Take one batch of a rule as far as it goes.
@@ -204,10 +207,7 @@ class Worker:
         memory = self._memory(rule)
         if state.leased:
             return tx.operations.lease(rule.name, size, memory.floor, tx.now + self._lease)
-        claims = tx.operations.claim(rule.name, size, memory.floor)
-        if not claims:
-            memory.floor = tx.now - FLOOR_OVERLAP
-        return claims
+        return _claim_on(tx, rule, size, memory)
 
     def _until(self, tx: Transaction, state: RuleState) -> datetime | None:
         return tx.now + self._lease if state.leased else None
@@ -276,6 +276,22 @@ def _may_run(tx: Transaction, rule: Rule, taken: _Taken) -> bool:
     if taken.named is not None:
         raise DatabaseBusy(f"another batch of rule {rule.name} runs its companions")
     return False
+
+
+def _claim_on(tx: Transaction, rule: Rule, size: int, memory: _Memory) -> Sequence[Claim]:
+    """Claim behind the last full batch, and at the end of the pass once more from the floor.
+
+    So a pass does not read again what it released, which an old snapshot keeps in the index.
+    """
+    claims = tx.operations.claim(rule.name, size, memory.place or memory.floor)
+    if not claims and memory.place is not None:
+        claims = tx.operations.claim(rule.name, size, memory.floor)
+    full = len(claims) == size
+    places = (claim.available_at for claim in claims if claim.available_at is not None)
+    memory.place = max(places, default=None) if full else None
+    if not claims:
+        memory.floor = tx.now - FLOOR_OVERLAP
+    return claims
 
 
 def _claim_named(

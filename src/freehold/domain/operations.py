@@ -110,6 +110,7 @@ class Claim:
         attempt: attempts that were counted so far; under a lease the current one is included.
         lease_token: the fencing token; None where the row lock is the claim.
         deferrals: how often in a row it was put off as busy.
+        available_at: since when it is claimable; None where it was not read.
     """
 
     id: int
@@ -123,6 +124,7 @@ class Claim:
     attempt: int
     deferrals: int = 0
     lease_token: int | None = None
+    available_at: datetime | None = None
 
     @property
     def failed_count(self) -> int:

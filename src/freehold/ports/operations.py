@@ -132,8 +132,20 @@ class Operations(Protocol):
         """Prolong a lease; return how many operations it still covers (0 means that it is lost)."""
         ...
 
-    def count_ready(self, rule: str, at_most: int) -> int:
-        """Count claimable operations, and stop counting at `at_most`."""
+    def count_ready(self, rule: str, at_most: int, floor: datetime | None = None) -> int:
+        """Count claimable operations, and stop counting at `at_most`.
+
+        Args:
+            floor: nothing available before this instant is looked at; None reads all.
+        """
+        ...
+
+    def oldest_ready(self, rule: str, floor: datetime | None) -> datetime | None:
+        """Return since when the oldest claimable operation is claimable; None when none is.
+
+        Args:
+            floor: nothing available before this instant is looked at; None reads all.
+        """
         ...
 
     def find_ready(

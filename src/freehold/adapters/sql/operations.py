@@ -32,6 +32,7 @@ def claim_of(session: Session, row: Row, lease_token: int | None = None) -> Clai
         attempt=row[8],
         deferrals=row[9],
         lease_token=lease_token,
+        available_at=session.instant(row[11]),
     )
 
 
@@ -112,12 +113,17 @@ class SqlOperations:
         """Prolong a lease; return how many operations it still covers."""
         return self._sql.count("renew", lease_token=lease_token, until=until, now=self._now)
 
-    def count_ready(self, rule: str, at_most: int) -> int:
+    def count_ready(self, rule: str, at_most: int, floor: datetime | None = None) -> int:
         """Count claimable operations up to a limit."""
         rows = self._sql.rows(
-            "count_ready", rule=rule, limit=at_most, now=self._now, floor=_BEGINNING
+            "count_ready", rule=rule, limit=at_most, now=self._now, floor=floor or _BEGINNING
         )
         return int(rows[0][0])
+
+    def oldest_ready(self, rule: str, floor: datetime | None) -> datetime | None:
+        """Return since when the oldest claimable operation is claimable."""
+        rows = self._sql.rows("oldest_ready", rule=rule, now=self._now, floor=floor or _BEGINNING)
+        return self._sql.session.instant(rows[0][0]) if rows else None
 
     def find_ready(
         self, rule: str, after: ReadyAfter | None, limit: int

@@ -31,7 +31,7 @@ group by r.hold_key, r.digest
 -- Caller: adapters.sql.operations, once a batch
 -- Index: operation_claim; the ARRAY keeps the limit under any plan (a join may claim more)
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token
+       o.attempt, o.deferrals, o.lease_token, o.available_at
 from {s}operation o
 where o.ctid = any (array(
     select c.ctid from {s}operation c
@@ -44,7 +44,7 @@ where o.ctid = any (array(
 -- Caller: adapters.sql.operations, while a batch is bisected and under a lease
 -- Index: the primary key
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token
+       o.attempt, o.deferrals, o.lease_token, o.available_at
 from {s}operation o
 where o.id = any (:ids::bigint[])
   and ((o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now)
@@ -111,7 +111,7 @@ from moved m
 -- Caller: adapters.sql.operations, once a sweep
 -- Index: operation_leased_until
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token
+       o.attempt, o.deferrals, o.lease_token, o.available_at
 from {s}operation o
 where o.state = 'leased' and o.leased_until < :now
 order by o.leased_until limit :limit for update skip locked

@@ -19,6 +19,15 @@ where id = :id
 update {s}operation set leased_until = :until, changed_at = :now
 where state = 'leased' and leased_until >= :now and lease_token = :lease_token
 
+-- name: oldest_ready
+-- Purpose: find where the claimable operations of a rule begin.
+-- Caller: adapters.sql.operations, before they are counted
+-- Index: operation_claim
+select available_at from {s}operation
+where rule = :rule and state in ('ready', 'retrying', 'deferred') and available_at >= :floor
+  and available_at <= :now
+order by available_at limit 1
+
 -- name: count_ready
 -- Purpose: count claimable operations of a rule, but never more than a limit.
 -- Caller: adapters.sql.operations, between scanned batches

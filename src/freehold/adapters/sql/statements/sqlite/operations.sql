@@ -27,7 +27,7 @@ group by r.hold_key, r.digest
 -- Caller: adapters.sql.operations, once a batch
 -- Index: operation_claim
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token
+       o.attempt, o.deferrals, o.lease_token, o.available_at
 from {s}operation o
 where o.rule = :rule and o.state in ('ready', 'retrying', 'deferred')
   and o.available_at >= :floor and o.available_at <= :now
@@ -39,7 +39,7 @@ order by o.available_at, o.id limit :limit
 -- Caller: adapters.sql.operations, while a batch is bisected and under a lease
 -- Index: the primary key
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token
+       o.attempt, o.deferrals, o.lease_token, o.available_at
 from {s}operation o
 where o.id in (select value from json_each(:ids))
   and ((o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now)
@@ -99,7 +99,7 @@ from {s}operation o where o.id = :c0
 -- Caller: adapters.sql.operations, once a sweep
 -- Index: operation_leased_until
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token
+       o.attempt, o.deferrals, o.lease_token, o.available_at
 from {s}operation o
 where o.state = 'leased' and o.leased_until < :now
 order by o.leased_until limit :limit
