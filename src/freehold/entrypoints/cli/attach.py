@@ -50,7 +50,7 @@ def attach(
     Examples: freehold attach cart --confirm 12345 --by ann ·
     freehold attach cart --detach --by ann --reason "moved to another table"
     """
-    _check(by, confirm, rate, reason, detach=detach)
+    check(by, confirm, rate, reason, detach=detach)
     call = invocation(context)
     if detach:
         _detach(call, rule, by, reason)
@@ -59,7 +59,8 @@ def attach(
     _attach(call, rule, confirm, by, reason)
 
 
-def _check(by: str, confirm: int | None, rate: str | None, reason: str, *, detach: bool) -> None:
+def check(by: str, confirm: int | None, rate: str | None, reason: str, *, detach: bool) -> None:
+    """Refuse options that contradict each other, or that we cannot keep."""
     if rate is not None:
         raise UsageError("--rate is not available yet: leave it out, or keep the rule waiting.")
     if not by.strip():
