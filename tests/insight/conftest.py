@@ -33,3 +33,15 @@ def shop(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> It
 def sqlite_shop(servers: Servers, tmp_path: Path) -> Iterator[Shop]:
     """A copy of the worked shop on SQLite."""
     yield from copied_shop("sqlite", servers, tmp_path)
+
+
+@pytest.fixture(params=DATABASES[:2])
+def a_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[str]:
+    """A fresh database on SQLite and on the machine's PostgreSQL."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'shop.db'}"
+        return
+    server = servers.read(request.param)
+    url = server.create_database()
+    yield url
+    server.drop_database(url)
