@@ -33,8 +33,6 @@ from freehold.testing.contracts.ground import NOW
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from freehold.testing.contracts.ground import Ground
-
 LIMITS = Limits(lock_timeout_ms=50)
 LEDGER = ("operation", "record", "attempt", "tally", "outbox", "tick", "worker", "action")
 TABLES = {
@@ -218,7 +216,7 @@ def migrate(url: str) -> None:
 
 
 @contextlib.contextmanager
-def ground_at(url: str) -> Iterator[Ground]:
+def ground_at(url: str) -> Iterator[SqlGround]:
     """Give an empty ground over a migrated database."""
     with BackDoor(url) as door:
         back = SqlDoor(door)

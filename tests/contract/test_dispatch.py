@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from freehold.adapters.sql.session import Runner
 from freehold.adapters.system import Onwards, StopRequest
 from freehold.application.deliveries import Handler, HandleResult
 from freehold.application.dispatch import PUBLISH_AGAIN_AFTER, Dispatcher
@@ -22,6 +24,7 @@ from freehold.testing.clock import SteadyDice
 from freehold.testing.contracts.ground import NOW, SECOND, raised
 from freehold.testing.dice import SeededDice
 from freehold.testing.faulty_queue import Faults, FaultyBroker, FaultyQueue
+from tests.contract.grounds import ground_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -234,6 +237,36 @@ def test_a_rule_under_care_is_handled_under_a_lease(line: Line) -> None:
     line.dispatcher.dispatch(line.rule)
     assert line.handle().batch.released_count == 3
     assert [row["attempt"] for row in line.ground.back.rows("record")] == [1, 1, 1]
+
+
+def test_a_message_in_other_hands_is_passed_over(line: Line) -> None:
+    line.find(1)
+    line.dispatcher.dispatch(line.rule)
+    if not line.ground.transactions_overlap():
+        with line.ground.open().transaction(), raised(DatabaseBusy):
+            line.handle()
+        assert len(line.broker.waiting) == 1
+        return
+    with line.ground.open().transaction() as tx:
+        assert len(tx.operations.claim("r", 1, None)) == 1
+        assert line.handle().passed_over_count == 1
+    assert line.ground.back.rows("operation")[0]["state"] == "ready"
+
+
+def test_naming_reads_the_index_of_the_claim_in_its_order(migrated_url: str) -> None:
+    with (
+        ground_at(migrated_url) as ground,
+        closing(ground.open()) as ledger,
+        ledger.transaction() as tx,
+    ):
+        session = ledger.session
+        explain = "explain query plan " if session.dialect == "sqlite" else "explain "
+        values = {"rule": "r", "now": tx.now, "after_at": NOW, "after_id": 1, "limit": 500}
+        rows, _ = session.run(explain + Runner(session).text("find_ready"), values)
+    plan = str(rows)
+    assert "operation_claim" in plan
+    assert "B-TREE" not in plan
+    assert "Sort" not in plan
 
 
 def test_deliveries_go_back_while_another_batch_must_run_alone(ground: Ground) -> None:
