@@ -59,10 +59,10 @@ def _fill_sqlite(path: Path, rows: list[tuple[int, str, str, str, str]]) -> None
 def _fill_postgres(url: str, rows: list[tuple[int, str, str, str, str]]) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         due = COLUMNS.format(due="timestamptz")
-        connection.execute(f"create table carts (id bigint primary key, {due})")  # type: ignore[call-overload]
+        connection.execute(f"create table carts (id bigint primary key, {due})")
         connection.execute(INDEX)
         marks = ROWS.format(marks="%s,%s,%s,%s,%s")
-        connection.cursor().executemany(marks, rows)  # type: ignore[arg-type]
+        connection.cursor().executemany(marks, rows)
 
 
 def statuses(url: str) -> dict[str, int]:

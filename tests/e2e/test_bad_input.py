@@ -58,12 +58,12 @@ def test_a_database_that_is_not_there(tmp_path: Path, postgres: PostgresServer) 
     assert "nowhere" in ended.sentence
 
 
-def test_tables_that_were_never_made(tmp_path: Path, database_url: str) -> None:
-    make_shop(tmp_path, database_url)
+def test_tables_that_were_never_made(tmp_path: Path, sqlite_url: str) -> None:
+    make_shop(tmp_path, sqlite_url)
     ended = freehold("run", "--until-idle", cwd=tmp_path)
     assert ended.code == 6
     assert "freehold db upgrade" in ended.sentence
-    assert statuses(database_url)["held"] == 11
+    assert statuses(sqlite_url)["held"] == 11
 
 
 def test_a_sqlite_file_locked_by_another_program(tmp_path: Path) -> None:
@@ -79,16 +79,16 @@ def test_a_sqlite_file_locked_by_another_program(tmp_path: Path) -> None:
     assert statuses(url) == {"expired": 10, "held": 1, "paid": 1}
 
 
-def test_an_unknown_rule(tmp_path: Path, database_url: str) -> None:
-    upgraded(tmp_path, database_url)
+def test_an_unknown_rule(tmp_path: Path, sqlite_url: str) -> None:
+    upgraded(tmp_path, sqlite_url)
     ended = freehold("scan", "--rule", "basket", cwd=tmp_path)
     assert ended.code == 2
     assert "basket" in ended.sentence
     assert "cart" in ended.sentence
 
 
-def test_an_unknown_key(tmp_path: Path, database_url: str) -> None:
-    upgraded(tmp_path, database_url)
+def test_an_unknown_key(tmp_path: Path, sqlite_url: str) -> None:
+    upgraded(tmp_path, sqlite_url)
     ended = freehold("why", "987654321", cwd=tmp_path)
     assert ended.code == 2
     assert "987654321" in ended.sentence

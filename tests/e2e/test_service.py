@@ -84,25 +84,25 @@ def test_one_shots_do_the_same_in_three_steps(tmp_path: Path, database_url: str)
     assert freehold("run", "--until-idle", "--json", cwd=tmp_path).data["released"] == 0
 
 
-def test_a_limit_leaves_work_and_says_so(tmp_path: Path, database_url: str) -> None:
-    make_shop(tmp_path, database_url, due_count=30, more="batch = 10")
+def test_a_limit_leaves_work_and_says_so(tmp_path: Path, sqlite_url: str) -> None:
+    make_shop(tmp_path, sqlite_url, due_count=30, more="batch = 10")
     freehold("db", "upgrade", cwd=tmp_path)
     ended = freehold("run", "--until-idle", "--limit", "10", cwd=tmp_path)
     assert ended.code == 4
-    assert statuses(database_url)["expired"] == 10
+    assert statuses(sqlite_url)["expired"] == 10
     assert freehold("run", "--until-idle", cwd=tmp_path).code == 0
-    assert statuses(database_url)["expired"] == 30
+    assert statuses(sqlite_url)["expired"] == 30
 
 
-def test_too_much_overdue_at_first_waits_for_a_person(tmp_path: Path, database_url: str) -> None:
-    make_shop(tmp_path, database_url, due_count=30, more="attach_limit = 20")
+def test_too_much_overdue_at_first_waits_for_a_person(tmp_path: Path, sqlite_url: str) -> None:
+    make_shop(tmp_path, sqlite_url, due_count=30, more="attach_limit = 20")
     freehold("db", "upgrade", cwd=tmp_path)
     ended = freehold("run", "--until-idle", cwd=tmp_path)
     assert ended.code == 6
     assert "freehold attach cart --confirm" in ended.err
-    assert statuses(database_url)["held"] == 31
+    assert statuses(sqlite_url)["held"] == 31
     wrong = freehold("attach", "cart", "--confirm", "29", "--by", "ann", cwd=tmp_path)
     assert wrong.code == 6
     assert freehold("attach", "cart", "--confirm", "30", "--by", "ann", cwd=tmp_path).code == 0
     assert freehold("run", "--until-idle", cwd=tmp_path).code == 0
-    assert statuses(database_url)["expired"] == 30
+    assert statuses(sqlite_url)["expired"] == 30
