@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from freehold.application.doctor import Code, Severity
+from freehold.bootstrap import open_ledger
 from freehold.domain.due import DueKind, EmptyDue
+from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import (
     Companion,
     Condition,
@@ -20,6 +23,7 @@ from freehold.domain.rules import (
     TenantSource,
     Test,
 )
+from freehold.settings import DatabaseSettings, Settings
 from tests.contract.ward import RULE, Ward, codes, due, where
 
 ENGINE = {Code.ENGINE_VERSION}  # of the SQLite that this Python carries, perhaps
@@ -254,8 +258,18 @@ def test_a_companion_of_several_statements_is_refused_and_not_run(ward: Ward) ->
     assert ward.door.execute("select count(*) from hold").fetchone()[0] == 1
 
 
+def test_the_work_refuses_such_a_companion_too_and_runs_nothing(ward: Ward) -> None:
+    ward.add(1, "null")
+    rule = replace(RULE, companions=(Companion("select 1; delete from hold"),))
+    ledger = open_ledger(Settings(database=DatabaseSettings(url=ward.url)))
+    refused = pytest.raises(RuleRefused, match="more than one")
+    with closing(ledger), refused, ledger.transaction() as tx:
+        tx.holds(rule).rehearse()
+    assert ward.door.execute("select count(*) from hold").fetchone()[0] == 1
+
+
 def test_a_semicolon_in_quotes_is_no_end(ward: Ward) -> None:
-    sql = "update stock set note = ';' where id = :id -- one; two"
+    sql = "update stock set note = ';' where id = :id; -- one; two"
     _make_stock(ward)
     rule = replace(RULE, companions=(Companion(sql, lock_by="id"),))
     assert Severity.REFUSE not in {one.severity for one in ward.examine(rule)}

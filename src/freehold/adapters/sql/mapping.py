@@ -14,7 +14,7 @@ from typing import Any
 
 from freehold.adapters.sql.catalogue import Column, quote, quoted
 from freehold.adapters.sql.spelling import PostgresSpelling, Spelling, SqliteSpelling
-from freehold.adapters.sql.statements import parameters
+from freehold.adapters.sql.statements import is_several, parameters
 from freehold.domain.due import EmptyDue, due_bound
 from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import (
@@ -132,8 +132,12 @@ class _Compiler:
         """Read the columns that companions name, ahead of the change.
 
         Raises:
-            RuleRefused: a parameter is neither a column nor one of ours.
+            RuleRefused: a parameter is neither a column nor one of ours, or a companion holds more
+                than one statement: the rest would run uncounted, and even while one is planned.
         """
+        if any(is_several(one.sql) for one in self.rule.companions):
+            why = f"a companion of rule {self.rule.name} holds more than one statement"
+            raise RuleRefused(why, "42601")
         named = [name for one in self.rule.companions for name in parameters(one.sql)]
         orders = [one.lock_by for one in self.rule.companions if one.lock_by is not None]
         columns = [n for n in dict.fromkeys([*named, *orders]) if n not in COMPANION_PARAMETERS]

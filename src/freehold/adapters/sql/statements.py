@@ -16,6 +16,10 @@ _SLOT = re.compile(r"\{(\w+)\}")
 _TOKEN = re.compile(
     r"""(?P<pass>"(?:[^"]|"")*"|'(?:[^']|'')*'|--[^\n]*|::)|:(?P<name>[A-Za-z_]\w*)|(?P<percent>%)"""
 )
+# Where a semicolon ends nothing: quoted text, dollar quotes, comments.
+_OPAQUE = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w*)\$.*?\$\1\$|--[^\n]*|/\*.*?\*/""", re.DOTALL
+)
 
 
 @cache
@@ -51,6 +55,11 @@ def fill(text: str, slots: Mapping[str, str]) -> str:
 def parameters(text: str) -> tuple[str, ...]:
     """Return the names of the parameters in a statement, each once."""
     return tuple(dict.fromkeys(m["name"] for m in _TOKEN.finditer(text) if m["name"]))
+
+
+def is_several(text: str) -> bool:
+    """Tell whether a text of the customer's holds more than one statement."""
+    return ";" in _OPAQUE.sub("", text).strip().rstrip(";")
 
 
 @cache

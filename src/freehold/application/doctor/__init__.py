@@ -112,9 +112,11 @@ class Examination:
         yield from rights.right_findings(rule, facts, self._server.role, self._inspection)
 
     def _planned(self, facts: TableFacts) -> Iterator[Finding]:
-        """Have the database plan the release and its companions."""
+        """Have the database plan the companions and, if they are sound, the release."""
         rule = self._rule
-        problem = self._inspection.change_problem(rule)
+        companions = list(work.companion_findings(rule, self._inspection))
+        yield from companions
+        problem = None if is_refused(companions) else self._inspection.change_problem(rule)
         if problem is not None:
             yield refuse(
                 Code.CHANGE,
@@ -123,7 +125,6 @@ class Examination:
                 f"The database would refuse the release of rule {rule.name}: {problem}; mend what "
                 "the rule sets or compares.",
             )
-        yield from work.companion_findings(rule, self._inspection)
         yield from rights.row_security(rule, facts, self._inspection)
 
     def _read(self, facts: TableFacts) -> Iterator[Finding]:

@@ -6,7 +6,6 @@ statement was refused.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 
 from freehold.adapters.sql.ledger import SqlLedger
 from freehold.adapters.sql.session import Row, Runner
-from freehold.adapters.sql.statements import parameters
+from freehold.adapters.sql.statements import is_several, parameters
 from freehold.domain.due import is_due, read_due
 from freehold.domain.errors import DatabaseAway, DatabaseBusy, DatabaseError
 from freehold.domain.rules import Companion, Rule
@@ -24,9 +23,6 @@ from freehold.ports.inspection import DueNow, TenantDue
 
 PAGE_ROWS = 10_000
 NO_LIMIT = 2**62
-_OPAQUE = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w*)\$.*?\$\1\$|--[^\n]*|/\*.*?\*/""", re.DOTALL
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +96,11 @@ class SqlInspection:
 
     def companion_problem(self, companion: Companion) -> str | None:
         """Return why a companion could not be planned."""
-        text = companion.sql.strip().rstrip(";")
-        if ";" in _OPAQUE.sub("", text):
+        if is_several(companion.sql):
             return "it holds more than one statement"
-        given = dict.fromkeys(parameters(text))
+        given = dict.fromkeys(parameters(companion.sql))
         with self._refusal() as problem, self._reading():
-            Runner(self._session, {"companion": text}).rows("plan_companion", **given)
+            Runner(self._session, {"companion": companion.sql}).rows("plan_companion", **given)
         return problem.text
 
     @contextmanager
