@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from freehold.application.rulestate import admit, batch_size, hasten_probe
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
+from freehold.domain.due_walls import EPOCH
 from freehold.domain.errors import DatabaseError, RowRefused, RuleRefused, StatementTimedOut
 from freehold.domain.names import digest
 from freehold.domain.operations import GENERATIONS_MAX, NewOperation
@@ -209,7 +210,8 @@ class Scanner:
             for row, due in found
             if not row.is_open and (operation := new_operation(rule, row, due, tx.now))
         ]
-        return with_generations(tx, rule, new)
+        undated = any(isinstance(due, DueProblem) for _, due in found)
+        return with_generations(tx, rule, new, undated=undated)
 
     def scan_empty(self, rule: Rule, after: ScanCursor | None, limit: int) -> ScanCursor | None:
         """Apply the rule's policy to rows whose due is NULL or zero, one page.
@@ -227,7 +229,7 @@ class Scanner:
                 if not row.is_open
                 and (operation := new_operation(rule, row, read_due(rule.due, row.due), tx.now))
             ]
-            tx.operations.enqueue(with_generations(tx, rule, new), None)
+            tx.operations.enqueue(with_generations(tx, rule, new, undated=True), None)
         return ScanCursor(rows[-1].due or "", rows[-1].hold_key) if len(rows) == limit else None
 
 
@@ -289,13 +291,17 @@ def malformed(rule: Rule, row: FoundHold, why: str) -> NewOperation:
 
 
 def with_generations(
-    tx: Transaction, rule: Rule, new: Sequence[NewOperation]
+    tx: Transaction, rule: Rule, new: Sequence[NewOperation], *, undated: bool = False
 ) -> list[NewOperation]:
-    """Count the earlier generations of identities that ended before and are due again."""
+    """Count the earlier generations of identities that ended before and are due again.
+
+    Args:
+        undated: the due of some is not in their identity, so that they may have ended at any time.
+    """
     if not new:
         return []
     dues = [one.due_at for one in new if one.due_at is not None]
-    since = min(dues, default=tx.now) - timedelta(days=1)
+    since = EPOCH if undated else min(dues, default=tx.now) - timedelta(days=1)
     past = tx.operations.past(rule.name, [(one.hold_key, one.digest) for one in new], since)
     known = {(record.hold_key, record.digest): record for record in past}
     counted = []

@@ -225,9 +225,10 @@ class SqliteSpelling:
         return f"h.{quote(column.name)}"
 
     def key_part(self, column: Column, source: str, place: int, count: int) -> str:
-        """Let the column's affinity turn the text back."""
+        """Let the column's affinity turn the text back; a blob's text is hex."""
         text = source if count == 1 else f"json_extract({source}, '$[{place}]')"
-        return f"cast({text} as {'integer' if 'int' in column.type else 'text'})"
+        is_blob = any(part in column.type for part in ("blob", "binary"))
+        return f"unhex({text})" if is_blob else f"cast({text} as text)"
 
     def key_equals(self, left: str, value: str) -> str:
         """Compare; the planner has nested loops only."""

@@ -78,6 +78,14 @@ def encode(value: Any) -> Any:
     return value
 
 
+def _unhex(text: str | None) -> bytes | None:
+    """Turn hex back into a blob, as engines from 3.41 on do by themselves."""
+    try:
+        return None if text is None else bytes.fromhex(text)
+    except ValueError:
+        return None
+
+
 def _read_text(raw: bytes) -> str:
     """Read text that may not be UTF-8: one bad value must not stop a scan."""
     return raw.decode(errors="replace")
@@ -153,6 +161,7 @@ class SqliteSession:
                 connection.close()
                 raise
             connection.text_factory = _read_text
+            connection.create_function("unhex", 1, _unhex, deterministic=True)
             self._connection = connection
             self._read_only = False
         return self._connection

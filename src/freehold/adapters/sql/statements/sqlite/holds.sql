@@ -122,12 +122,14 @@ select count(*) from (select value as hold_key from json_each(:keys)) o
 cross join {table} h on {key_match} where {held}
 
 -- name: still_due
--- Purpose: name the operations whose hold is still held and due under the same identity.
+-- Purpose: name the operations whose hold is still held with the same identity; a row too odd to
+-- be named (an empty identity) cannot be looked up, and counts as held.
 -- Differs: the batch arrives as JSON.
 -- Caller: adapters.sql.holds, the sweep of operations in review
 -- Index: the customer's primary key
-select o.id from {s}operation o cross join {table} h on {key_match}
-where o.id in (select value from json_each(:ids)) and {held} and {identity} = o.identity
+select o.id from {s}operation o
+where o.id in (select value from json_each(:ids)) and case when o.identity = '[]' then true else exists (
+    select 1 from {table} h where {key_match} and {held} and {identity} = o.identity) end
 
 -- name: companion_values
 -- Purpose: read the columns that a companion is given, before the change.
