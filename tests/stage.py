@@ -111,6 +111,7 @@ class Stage:
     checkpoint: Checkpoint = field(default_factory=Onwards)
     _opened: list[Any] = field(default_factory=list)
     _host: Door | None = None
+    _own: tuple[Settings, Checkpoint, SqlLedger] | None = None
 
     # ------------------------------------------------------------------------------ the host
 
@@ -183,8 +184,7 @@ class Stage:
 
     def confirm(self, count: int) -> None:
         """Let the first rule work, as a person who looked at the overdue count does."""
-        with closing(self.ledger()) as ledger:
-            attach(ledger, self.rules[0], count, "Ada", "looked at the plan")
+        attach(self.own(), self.rules[0], count, "Ada", "looked at the plan")
 
     def ledger(self, checkpoint: Checkpoint | None = None) -> SqlLedger:
         """Open a ledger connection under the stage's clock; it is closed with the stage."""
@@ -208,32 +208,38 @@ class Stage:
         ledger, checkpoint = self.ledger(checkpoint), checkpoint or self.checkpoint
         return Scheduler(ledger, Scanner(ledger, checkpoint), SystemClock(), name, checkpoint)
 
+    def own(self) -> SqlLedger:
+        """Return the connection that the stage's own passes share."""
+        if self._own is None or self._own[:2] != (self.settings, self.checkpoint):
+            self._own = (self.settings, self.checkpoint, self.ledger())
+        return self._own[2]
+
+    def forget(self) -> None:
+        """Leave the shared connection to the process that opened it."""
+        self._own = None
+
     def scan(self, rule: Rule | None = None) -> ScanResult:
         """Scan one rule from the beginning."""
-        with closing(self.ledger()) as ledger:
-            return Scanner(ledger, self.checkpoint).scan(rule or self.rules[0])
+        return Scanner(self.own(), self.checkpoint).scan(rule or self.rules[0])
 
     def work(self, rule: Rule | None = None) -> PassResult:
         """Take one batch."""
-        with closing(self.ledger()) as ledger:
-            worker = Worker(ledger, self.checkpoint, SystemDice(), StopRequest())
-            return worker.work(rule or self.rules[0])
+        worker = Worker(self.own(), self.checkpoint, SystemDice(), StopRequest())
+        return worker.work(rule or self.rules[0])
 
     def sweep(self) -> None:
         """Sweep all rules once."""
-        with closing(self.ledger()) as ledger:
-            scanner = Scanner(ledger, self.checkpoint)
-            Sweeper(ledger, self.checkpoint, scanner).sweep(self.rules)
+        scanner = Scanner(self.own(), self.checkpoint)
+        Sweeper(self.own(), self.checkpoint, scanner).sweep(self.rules)
 
     def drain(self) -> BatchResult:
         """Do what a crontab's one-shot does: scan and work every rule until nothing is left."""
         total = BatchResult()
-        with closing(self.ledger()) as ledger:
-            scanner = Scanner(ledger, self.checkpoint)
-            worker = Worker(ledger, self.checkpoint, SystemDice(), StopRequest())
-            Sweeper(ledger, self.checkpoint, scanner).sweep(self.rules)
-            for rule in self.rules:
-                total.add(_drained(scanner, worker, rule))
+        scanner = Scanner(self.own(), self.checkpoint)
+        worker = Worker(self.own(), self.checkpoint, SystemDice(), StopRequest())
+        self.sweep()
+        for rule in self.rules:
+            total.add(_drained(scanner, worker, rule))
         return total
 
     def advance(self, **spans: float) -> None:
@@ -271,12 +277,11 @@ class Stage:
 
     def audit(self) -> dict[str, list[str]]:
         """Ask every check of `freehold audit`; return what is not clean."""
-        with closing(self.ledger()) as ledger:
-            return {
-                one.check.value: [str(violation) for violation in one.violations]
-                for one in audit(ledger, self.rules)
-                if not one.clean
-            }
+        return {
+            one.check.value: [str(violation) for violation in one.violations]
+            for one in audit(self.own(), self.rules)
+            if not one.clean
+        }
 
     def doctor(self) -> dict[Code, Finding]:
         """Ask `freehold doctor`; return what is refused or warned of, by its code."""

@@ -124,6 +124,7 @@ def killed_at(stage: Stage, boundary: Boundary) -> bool:
     child = os.fork()
     if child == 0:
         try:
+            stage.forget()
             stage.checkpoint = At(boundary, kill_itself)
             stage.drain()
         finally:

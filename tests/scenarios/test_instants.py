@@ -58,7 +58,7 @@ def over(stage: Stage) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("zone", ["Australia/Brisbane", "America/Los_Angeles", "Pacific/Apia"])
+@pytest.mark.parametrize("zone", ["Pacific/Apia", "America/Los_Angeles"])
 def test_b13_a_server_east_or_west_of_utc_changes_nothing(stage: Stage, zone: str) -> None:
     """The database's own zone is not the column's: a naive UTC due stays one."""
     name = stage.url.rpartition("/")[2]
@@ -75,7 +75,7 @@ def test_b13_a_server_east_or_west_of_utc_changes_nothing(stage: Stage, zone: st
         stage.host.script(f"alter database {name} reset timezone")
 
 
-@pytest.mark.parametrize("zone", ["Australia/Brisbane", "America/Los_Angeles", "Pacific/Apia"])
+@pytest.mark.parametrize("zone", ["Pacific/Apia", "America/Los_Angeles"])
 def test_b13_a_local_due_is_read_in_the_zone_of_its_rule(stage: Stage, zone: str) -> None:
     open_moments(stage, "timestamp", f'kind = "naive", zone = "{zone}"')
     local = (NOON + HOUR).astimezone(zone_info(zone)).replace(tzinfo=None)
@@ -86,8 +86,14 @@ def test_b13_a_local_due_is_read_in_the_zone_of_its_rule(stage: Stage, zone: str
     assert over(stage) == [1]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("bound", ["inclusive", "exclusive"])
+@pytest.mark.parametrize(
+    ("kind", "bound"),
+    [
+        *((kind, "inclusive") for kind in KINDS),
+        ("naive UTC", "exclusive"),
+        ("epoch s", "exclusive"),
+    ],
+)
 def test_b14_only_what_is_past_is_due(stage: Stage, kind: str, bound: str) -> None:
     sql_type, due, spell = KINDS[kind]
     if stage.dialect == "sqlite" and kind == "timestamptz":
@@ -99,7 +105,7 @@ def test_b14_only_what_is_past_is_due(stage: Stage, kind: str, bound: str) -> No
     assert over(stage) == ([1, 2, 3] if bound == "inclusive" else [1, 2])
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "Europe/Berlin", "Pacific/Auckland"])
+@pytest.mark.parametrize("zone", ["America/New_York", "Pacific/Auckland"])
 def test_b16_a_date_is_over_when_that_local_day_is(stage: Stage, zone: str) -> None:
     """A hold taken at 20:00 local, when UTC may be a day ahead, ends by the local calendar."""
     open_moments(stage, "date", f'kind = "date", zone = "{zone}"')
@@ -281,7 +287,7 @@ ZEROS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("kind", ZEROS)
-@pytest.mark.parametrize("on_empty", ["never", "now", "review"])
+@pytest.mark.parametrize("on_empty", ["now", "review"])
 def test_b27_null_and_zero_mean_what_the_rule_says(stage: Stage, kind: str, on_empty: str) -> None:
     sql_type, due, spell = KINDS[kind]
     open_moments(stage, sql_type, due, f', on_empty = "{on_empty}"')
@@ -296,11 +302,11 @@ def test_b27_null_and_zero_mean_what_the_rule_says(stage: Stage, kind: str, on_e
 
 def test_b27_a_rule_without_a_policy_never_ends_an_empty_due(stage: Stage) -> None:
     open_shop(stage)
-    add(stage, held(1, None), held(2))
+    add(stage, held(1, None), held(2), held(3, None, due_at="1970-01-01 00:00:00"))
     for _ in range(3):
         stage.drain()
         stage.advance(days=365)
-    assert statuses(stage) == {1: "held", 2: "expired"}
+    assert statuses(stage) == {1: "held", 2: "expired", 3: "held"}
 
 
 def test_b28_grace_is_waited_and_the_shown_date_stays(stage: Stage) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from freehold.adapters.system import Onwards, StopRequest
+from freehold.adapters.system import Onwards, StopRequest, SystemClock
+from freehold.application.status import status
 from freehold.domain.errors import DatabaseError
 from freehold.entrypoints.journal import Journal
 from freehold.entrypoints.service import Role, Service
@@ -93,7 +94,9 @@ def test_b4_a_quiet_site_still_expires_on_time(stage: Stage) -> None:
     add(stage, held(1, timedelta(hours=2)))
     scheduler, worker = stage.scheduler(), stage.worker()
     scheduler.fire(rule)
+    assert not status(stage.own(), stage.rules, SystemClock()).rules[0].tick_late
     stage.clock.instant += timedelta(hours=2, seconds=-0.4)
+    assert status(stage.own(), stage.rules, SystemClock()).rules[0].tick_late
     assert scheduler.sleep_seconds(rule) == pytest.approx(0.4, abs=0.001)
     scheduler.fire(rule)
     worker.work(rule)
