@@ -55,3 +55,10 @@ def lag_quantile(lag_counts: Iterable[int], share: float) -> float | None:
         if seen >= wanted:
             return bound
     return float("inf")
+
+
+def lags(lag_counts: Iterable[int]) -> dict[str, float | None]:
+    """Return upper bounds in seconds of the usual quantiles, by name; see `lag_quantile`."""
+    counts = list(lag_counts)
+    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    return {name: lag_quantile(counts, share) for name, share in shares.items()}

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from freehold.adapters.sql.ledger import SqlLedger
     from freehold.settings import Settings
 
@@ -58,9 +60,22 @@ class Invocation:
     def show(self, data: Any, text: Callable[[], None]) -> None:
         """Print data: as JSON if that was asked for, else the way `text` prints it."""
         if self.json:
-            typer.echo(json.dumps(data, ensure_ascii=False, default=str, indent=2))
+            typer.echo(json.dumps(data, ensure_ascii=False, default=str, indent=2, allow_nan=False))
         else:
             text()
+
+
+PIPE_COLUMNS = 160  # where there is no terminal whose width could be asked
+
+
+def people() -> Console:
+    """Return the console for people; a pipe gets whole lines instead of 80 columns."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPE_COLUMNS
+    return console
 
 
 def invocation(context: typer.Context) -> Invocation:

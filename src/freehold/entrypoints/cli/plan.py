@@ -55,15 +55,21 @@ def _print(plans: list[RulePlan]) -> None:
 
 
 def _print_rule(one: RulePlan) -> None:
+    from freehold.application.findings import span
+
     number = f"at least {one.due_count:,}" if one.capped else f"{one.due_count:,}"
-    typer.echo(f"{one.rule}: {number} holds are due; each would {one.action}")
+    holds = "1 hold is" if one.due_count == 1 and not one.capped else f"{number} holds are"
+    typer.echo(f"{one.rule}: {holds} due; each would {one.action}")
     if one.oldest_due is not None:
-        typer.echo(f"  oldest due   {one.oldest_due.isoformat()} ({one.now - one.oldest_due} ago)")
+        late = span(one.now - one.oldest_due)
+        typer.echo(f"  oldest due   {one.oldest_due:%Y-%m-%d %H:%M:%S} UTC, {late} ago")
     if one.empty_count:
         typer.echo(f"  without due  {one.empty_count:,} (by the rule: {one.empty_policy})")
     if one.due_count:
         seconds = one.estimate.total_seconds()
-        typer.echo(f"  work         {one.batch_count:,} batches, about {seconds:,.0f} s")
+        batches = "1 batch" if one.batch_count == 1 else f"{one.batch_count:,} batches"
+        about = f"about {seconds:,.0f} s" if seconds >= 1 else "less than a second"
+        typer.echo(f"  work         {batches}, {about}")
     for tenant in one.tenants:
         typer.echo(f"  {tenant.due_count:>12,}  {tenant.tenant or '(no tenant)'}")
     if one.tenant_count > len(one.tenants):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freehold.entrypoints.cli.context import Invocation, invocation
+from freehold.entrypoints.cli.context import Invocation, invocation, people
 
 if TYPE_CHECKING:
     from freehold.application.review import Preview, Review
@@ -64,7 +64,6 @@ def list_(
 
 
 def _print_list(found: list[InReview]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     if not found:
@@ -83,7 +82,7 @@ def _print_list(found: list[InReview]) -> None:
             str(one.attempt),
             one.failure.message if one.failure else one.reason or "",
         )
-    Console(highlight=False).print(table)
+    people().print(table)
 
 
 def _data(one: InReview) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from freehold.domain.errors import CheckFailed
+from freehold.domain.tallies import LAG_BOUNDS_SECONDS, lags
 from freehold.entrypoints.cli.context import invocation
 
 if TYPE_CHECKING:
@@ -103,19 +105,16 @@ def _ended_data(ended: Ended) -> dict[str, Any]:
         "since": ended.since,
         "released_count": ended.expired_count,
         "skipped": dict(ended.skipped),
-        "lag_seconds": lags(ended),
+        "lag_seconds": _lag_data(ended),
     }
 
 
-def lags(ended: Ended) -> dict[str, float | None]:
-    """Return upper bounds of the lag's quantiles; None where nothing was released.
-
-    The open bucket has no bound and reads infinity.
-    """
-    from freehold.domain.tallies import lag_quantile
-
-    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
-    return {name: lag_quantile(ended.lag_counts, share) for name, share in shares.items()}
+def _lag_data(ended: Ended) -> dict[str, float | str | None]:
+    """Return the quantiles' upper bounds; JSON has no infinity, so the open bucket is said."""
+    return {
+        name: f"more than {LAG_BOUNDS_SECONDS[-1]:.0f}" if seconds == inf else seconds
+        for name, seconds in lags(ended.lag_counts).items()
+    }
 
 
 def _tick_data(row: RuleStatus) -> dict[str, Any] | None:

@@ -13,7 +13,8 @@ from rich.text import Text
 from freehold.application.findings import span
 from freehold.application.status import COUNT_MOST, RuleStatus, Status, overdue
 from freehold.domain.operations import OperationState
-from freehold.entrypoints.cli.status import lags
+from freehold.domain.tallies import lags
+from freehold.entrypoints.cli.context import people
 from freehold.ports.ledger import RuleCondition
 
 _NOTHING = "[dim]·[/]"
@@ -27,7 +28,7 @@ _CONDITIONS = {
 
 def show(seen: Status, console: Console | None = None) -> None:
     """Print the whole picture: verdict, rules, what ended, processes."""
-    console = console or Console(highlight=False)
+    console = console or people()
     console.print(_verdict(seen))
     console.print(
         Group(
@@ -144,7 +145,7 @@ def _ended(seen: Status) -> Table:
         table.add_row(
             f"[bold]{escape(row.rule.name)}[/]",
             f"{row.ended.expired_count:,}" if row.ended.expired_count else _NOTHING,
-            *(_lag(seconds, row) for seconds in lags(row.ended).values()),
+            *(_lag(seconds, row) for seconds in lags(row.ended.lag_counts).values()),
             ", ".join(f"{count:,} {escape(name)}" for name, count in skips) or _NOTHING,
         )
     return table
