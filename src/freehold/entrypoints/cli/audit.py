@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freehold.domain.errors import CheckFailed, UsageError
-from freehold.entrypoints.cli.context import Invocation, invocation
+from freehold.entrypoints.cli.context import Invocation, invocation, people
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,10 +102,9 @@ def as_data(one: CheckResult) -> dict[str, Any]:
 
 
 def _print(results: list[CheckResult]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = people()
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)

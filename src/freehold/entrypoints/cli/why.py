@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freehold.entrypoints.cli.context import invocation
+from freehold.entrypoints.cli.context import invocation, people
 
 if TYPE_CHECKING:
     from freehold.application.why import Why
@@ -71,11 +71,10 @@ def _operation(one: Why) -> dict[str, Any] | None:
 
 
 def _print(one: Why) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = people()
     console.print(f"[bold]{escape(one.hold_key)}[/] [dim]under[/] [bold]{escape(one.rule)}[/]")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
