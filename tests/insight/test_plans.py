@@ -34,6 +34,7 @@ INDEXES = {
     "events_of_operation": "outbox_event",
     "failed_attempts": "attempt_operation",
     "count_empty_due": "res_due",
+    "oldest_due_rows": "res_due",
 }
 
 
@@ -41,7 +42,8 @@ def plan(shop: Shop, name: str) -> str:
     """Return the plan of a statement, in a reading like that of status."""
     with shop.ledger() as ledger, ledger.reading() as reading:
         session, compiled = ledger.session, ledger.compiled(shop.rule)
-        text = Runner(session, rule_slots(session, compiled)).text(name)
+        slots = {**rule_slots(session, compiled), "first_order": compiled.slots["due"]}
+        text = Runner(session, slots).text(name)
         values = {**VALUES, **compiled.parameters, **compiled.bounds(reading.now)}
         explain = "explain query plan " if session.dialect == "sqlite" else "explain "
         return "\n".join(str(row[-1]) for row in session.run(explain + text, values)[0])

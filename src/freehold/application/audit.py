@@ -20,6 +20,7 @@ from freehold.ports.insight import Readable, Reading
 from freehold.ports.ledger import RuleCondition
 
 PAGE = 1_000  # rows of one step
+DUE_PAGE = 20_000  # due rows of one step; large, since each step sorts all rows due at one instant
 
 # In the order in which they are asked: each with its invariant and what it says in one line.
 CHECKS: dict[Check, tuple[str, str]] = {
@@ -155,9 +156,9 @@ def _lost(reading: Reading, rule: Rule, terms: Terms) -> list[Violation]:
     found: list[Violation] = []
     after: ScanCursor | None = None
     while len(found) < terms.limit:
-        page = reading.holds(rule).find_due(after, PAGE)
+        page = reading.holds(rule).find_due(after, DUE_PAGE)
         found += [lost for row in page if (lost := _lost_one(reading, rule, row, promised))]
-        if len(page) < PAGE or _beyond(rule, page[-1], promised):
+        if len(page) < DUE_PAGE or _beyond(rule, page[-1], promised):
             break
         after = ScanCursor(page[-1].due or "", page[-1].hold_key)
     return found[: terms.limit]

@@ -155,9 +155,9 @@ def _look(source: Readable, rule: Rule) -> HoldFigures:
 
 def _first_due(reading: Reading, holds: HoldsInSight, rule: Rule) -> list[FoundHold]:
     """Read the oldest due rows, and those of late: what is in review may fill the oldest ones."""
-    rows = list(holds.find_due(None, FIRST_DUE))
+    rows = list(holds.first_due(FIRST_DUE))
     if len(rows) == FIRST_DUE and rule.due.comparable_bare:
-        rows += holds.find_due(None, FIRST_DUE, reading.now - 2 * rule.promise)
+        rows += holds.first_due(FIRST_DUE, reading.now - 2 * rule.promise)
     return rows
 
 

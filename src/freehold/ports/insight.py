@@ -240,6 +240,13 @@ class HoldsInSight(Protocol):
         """Read due rows as `ports.holds.Holds.find_due` does."""
         ...
 
+    def first_due(self, limit: int, since: datetime | None = None) -> Sequence[FoundHold]:
+        """Read the rows that came due first, those due by `since` left out, ties in any order.
+
+        A due that cannot be compared bare (ISO text) yields held rows in key order, due or not.
+        """
+        ...
+
     def count_empty_due(self, at_most: int) -> int:
         """Count held rows whose due is NULL or at or before 1970; stops at `at_most`.
 

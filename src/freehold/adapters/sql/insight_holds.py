@@ -9,6 +9,7 @@ from datetime import datetime
 from freehold.adapters.sql.holds import SqlHolds, rule_slots
 from freehold.adapters.sql.mapping import RuleSql
 from freehold.adapters.sql.session import Runner, Session
+from freehold.domain.due import due_bound
 from freehold.domain.expiry import HoldRow
 from freehold.domain.names import key_values, unpack
 from freehold.ports.holds import FoundHold, ScanCursor
@@ -21,8 +22,15 @@ class SqlHoldsInSight:
     def __init__(self, session: Session, rule_sql: RuleSql, now: datetime) -> None:
         self._rule = rule_sql.rule
         self._holds = SqlHolds(session, rule_sql, now)
-        self._sql = Runner(session, rule_slots(session, rule_sql))
-        self._fixed = {**rule_sql.parameters, **rule_sql.bounds(now), "now": now}
+        slots = rule_slots(session, rule_sql)
+        first = slots["due"] if self._rule.due.comparable_bare else slots["key_order"]
+        self._sql = Runner(session, {**slots, "first_order": first})
+        self._fixed = {
+            **rule_sql.parameters,
+            **rule_sql.bounds(now),
+            "now": now,
+            "rule": self._rule.name,
+        }
 
     def look(self, hold_key: str) -> SeenHold | None:
         """Read one row."""
@@ -48,6 +56,18 @@ class SqlHoldsInSight:
         """Read due rows behind the cursor, open ones marked."""
         return self._holds.find_due(after, limit, since)
 
+    def first_due(self, limit: int, since: datetime | None = None) -> Sequence[FoundHold]:
+        """Read the first due rows."""
+        floor = {}
+        if since is not None and self._rule.due.comparable_bare:
+            floor = {"due_after": due_bound(self._rule.due, since).gap_from}
+        rows = self._sql.rows("oldest_due_rows", **{**self._fixed, **floor, "limit": limit})
+        return [FoundHold(*row) for row in rows]
+
     def count_empty_due(self, at_most: int) -> int:
         """Count held rows without a usable due."""
-        return int(self._sql.rows("count_empty_due", **self._fixed, limit=at_most)[0][0])
+        zero = {}
+        if self._rule.due.comparable_bare:
+            zero = {"due_upto": self._fixed["due_after"]}
+        rows = self._sql.rows("count_empty_due", **{**self._fixed, **zero, "limit": at_most})
+        return int(rows[0][0])

@@ -12,3 +12,12 @@ select set_config('enable_seqscan', 'on', true),
 select {key_text}, {due_text}, {identity}, {guard}, {tenant}, {is_held}, {confirmed}, {cancelled},
        {looks_expired}, {before_image}
 from (select :hold_key::text as hold_key) o join {table} h on {key_match}
+
+-- name: count_empty_due
+-- Purpose: count held rows whose due is NULL or not after 1970, each up to a limit, as two ranges of one index.
+-- Caller: adapters.sql.insight_holds, for status
+-- Index: the customer's index on the due column, which holds NULLs too
+select (select count(*) from (
+            select 1 from {table} h where {held} and {due} is null limit :limit) n)
+     + (select count(*) from (
+            select 1 from {table} h where {held} and {due} <= {upto} limit :limit) z)

@@ -88,8 +88,14 @@ from {s}outbox where operation_id = :id order by id
 select at, actor, action, reason from {s}action
 where subject = :subject order by id desc limit :limit
 
--- name: count_empty_due
--- Purpose: count held rows whose due is NULL or not after 1970, up to a limit.
+-- name: oldest_due_rows
+-- Purpose: read the first due rows; unlike a scan, rows due at one instant come in any order, since
+--          sorting many of them by key would read them all.
 -- Caller: adapters.sql.insight_holds, for status
--- Index: the customer's index on the due column, which holds NULLs too
-select count(*) from (select 1 from {table} h where {held} and {due_empty} limit :limit) c
+-- Index: the customer's (partial) index on the due column; operation_identity for the mark
+select {key_text}, {due_text}, {identity}, {guard}, {tenant},
+       exists (select 1 from {s}operation o
+               where o.rule = :rule and o.hold_key = {key_text} and o.identity = {identity})
+from {table} h
+where {held} and {due_range}
+order by {first_order} limit :limit

@@ -13,3 +13,13 @@ select 1
 select {key_text}, {due_text}, {identity}, {guard}, {tenant}, {is_held}, {confirmed}, {cancelled},
        {looks_expired}, {before_image}
 from (select :hold_key as hold_key) o cross join {table} h on {key_match}
+
+-- name: count_empty_due
+-- Purpose: count held rows whose due is NULL or not after 1970, up to a limit.
+-- Differs: reads the index from its start, where NULLs and zeros stand; asked for them by value,
+--          the planner reads the whole table where many rows share one due.
+-- Caller: adapters.sql.insight_holds, for status
+-- Index: the customer's index on the due column
+select count(*) from (
+    select {due} as due from {table} h where {held} order by {due} limit :limit) c
+where c.due is null or c.due <= {upto}
