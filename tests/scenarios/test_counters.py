@@ -91,6 +91,7 @@ def test_n8_expiry_against_cancellation_counts_every_hold_once(stage: Stage) -> 
     assert free(stage) == 50
     assert len(stage.ended()) == len(set(stage.ended())) == 50 - len(cancelled)
     assert stage.ends().total() == 50
+    assert stage.audit() == {}
 
 
 def test_b45_two_listeners_on_one_message_give_back_once(stage: Stage) -> None:
@@ -140,6 +141,7 @@ def test_n7_a_kill_anywhere_counts_once(stage: Stage, boundary: Boundary) -> Non
     assert free(stage) == 13
     assert stage.ended() == ["1"]
     assert stage.events() == ["1"]
+    assert stage.audit() == {}
 
 
 def test_b48_two_workers_at_one_row_release_it_once(postgres_stage: Stage) -> None:
@@ -249,3 +251,4 @@ def test_b54_a_parent_never_expires_without_its_children(stage: Stage, boundary:
     stage.drain()
     assert stage.host.run("select state, count(*) from seat group by 1") == [("free", 3)]
     assert statuses(stage) == {1: "expired"}
+    assert stage.audit() == {}

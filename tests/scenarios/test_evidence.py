@@ -103,3 +103,4 @@ def test_b73_a_row_with_an_odd_child_asks_a_person_and_nine_expire(stage: Stage)
     assert stage.open() == {"dead": 1}
     said = stage.host.run(f"select failure_message from {stage.prefix}operation")[0][0]
     assert "changed 0 rows" in said
+    assert stage.audit() == {}

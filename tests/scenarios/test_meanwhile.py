@@ -142,6 +142,7 @@ def test_n3_a_payment_in_the_same_instant_wins_or_never_was(
     assert statuses(stage) == {1: "expired", 2: status, 3: "expired"}
     assert stage.ended().count("2") == (1 if status == "expired" else 0)
     assert stage.ends().total() == 3
+    assert stage.audit() == {}
 
 
 def test_b34_a_hold_renewed_before_the_write_lives_until_its_new_due(stage: Stage) -> None:

@@ -94,6 +94,7 @@ def test_n5_poison_in_a_batch_stops_only_itself(stage: Stage) -> None:
         assert part in said[str(number)]
     attempts = stage.host.run(f"select count(*) from {stage.prefix}attempt group by operation_id")
     assert attempts == [(6,)] * 4
+    assert stage.audit() == {}
 
 
 def test_b56_one_row_that_others_need_does_not_keep_the_rest(stage: Stage) -> None:
@@ -113,6 +114,7 @@ def test_b56_one_row_that_others_need_does_not_keep_the_rest(stage: Stage) -> No
     stage.drain()
     assert stage.open() == {}
     assert stage.ends() == {"expired": 199, "closed": 1}
+    assert stage.audit() == {}
 
 
 @pytest.mark.parametrize("place", [1, 30, 60])
@@ -197,6 +199,7 @@ def test_b61_workers_and_host_at_the_same_rows_end_without_harm(stage: Stage) ->
     assert len(set(stage.ended())) == len(stage.ended()) == count
     assert free(stage) == count
     assert stage.host.run(f"select count(*) from {stage.prefix}attempt") == [(0,)]
+    assert stage.audit() == {}
 
 
 def touch(door: Door, count: int) -> None:
