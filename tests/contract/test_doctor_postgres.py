@@ -348,3 +348,10 @@ def test_a_rule_of_every_action_reads_its_own_plan(ward: Ward) -> None:
     ward.run("analyze hold;")
     rules: list[Rule] = [RULE, due(inclusive=False), due(grace=timedelta(minutes=5))]
     assert codes(ward.examine(*rules)) <= {Code.OVERLAP}
+
+
+def test_dates_want_an_index_that_goes_on_with_the_key(postgres_ward: Ward) -> None:
+    _retype(postgres_ward, "date")
+    rule = due(kind=DueKind.DATE)
+    postgres_ward.mend(postgres_ward.warned(Code.EQUAL_DUES, rule), rule)
+    assert Code.EQUAL_DUES not in codes(postgres_ward.examine(rule))

@@ -51,6 +51,7 @@ class Code(StrEnum):
     COMPANION_PARAMETER = "companion-parameter"
     COMPANION_ORDER = "companion-order"
     DUE_INDEX = "due-index"
+    EQUAL_DUES = "equal-dues"
     TENANT_INDEX = "tenant-index"
     FULL_SCAN = "full-scan"
     WEAK_FENCE = "weak-fence"

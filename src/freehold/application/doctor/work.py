@@ -8,6 +8,7 @@ from itertools import combinations
 from freehold.application.doctor.columns import guess
 from freehold.application.doctor.findings import Code, Finding, refuse, warn
 from freehold.application.doctor.predicates import disjoint
+from freehold.domain.due import DueKind
 from freehold.domain.rules import Rule
 from freehold.ports.inspection import Inspection, TableFacts
 
@@ -76,6 +77,15 @@ def index_findings(rule: Rule, facts: TableFacts, inspection: Inspection) -> Ite
             inspection.mends.due_index(rule),
             plan.text,
         )
+    elif rule.due.kind is DueKind.DATE and not _orders_equal_dues(rule, facts):
+        yield warn(
+            Code.EQUAL_DUES,
+            rule,
+            column,
+            f"Column {column} of rule {rule.name} holds dates, so that many rows fall due at one "
+            "instant and a scan sorts them page by page: let the index go on with the key.",
+            inspection.mends.due_index(rule),
+        )
     pair = (rule.tenant.column, column)
     if rule.tenant.column is not None and not any(i.columns[:2] == pair for i in facts.indexes):
         yield warn(
@@ -87,6 +97,11 @@ def index_findings(rule: Rule, facts: TableFacts, inspection: Inspection) -> Ite
             "tenants can have large backlogs.",
             inspection.mends.tenant_index(rule),
         )
+
+
+def _orders_equal_dues(rule: Rule, facts: TableFacts) -> bool:
+    wanted = (rule.due.column, *rule.key)
+    return any(index.columns[: len(wanted)] == wanted for index in facts.indexes)
 
 
 def fence_findings(rule: Rule) -> Iterator[Finding]:

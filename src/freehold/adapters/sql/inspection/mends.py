@@ -66,8 +66,8 @@ class _Indexes:
         return quoted(rule.table)
 
     def due_index(self, rule: Rule) -> str:
-        """Return the index led by due, over held rows only."""
-        columns = _list([rule.due.column])
+        """Return the index led by due, over held rows only; the key orders equal dues."""
+        columns = _list([rule.due.column, *rule.key])
         return self._index(rule, "due", columns) + _where(rule) + ";"
 
     def tenant_index(self, rule: Rule) -> str:
