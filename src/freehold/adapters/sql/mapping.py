@@ -225,6 +225,7 @@ class _Compiler:
 
     def slots(self) -> dict[str, str]:
         held = self.predicate(self.rule.held)
+        due_slots = self.due_slots()
         return {
             "table": quoted(self.rule.table),
             "key_text": self.key_text(),
@@ -251,7 +252,8 @@ class _Compiler:
             "carry": self.image(self.rule.carry),
             "after_cursor": self.after_cursor(),
             "true": self.spelling.true,
-            **self.due_slots(),
+            "is_due": self.spelling.surely(due_slots["due_upto"]),
+            **due_slots,
         }
 
 

@@ -96,31 +96,31 @@ select (select count(*) from changed), (select count(*) from gone)
 -- name: change_by_update
 -- Purpose: the part of release that writes the customer's columns; the whole fence is compared.
 -- Caller: adapters.sql.holds, set into release
--- Index: the customer's primary key
+-- Index: the customer's primary key; bare predicates would let a stale plan read all held rows
 update {table} h set {assignments} from chosen o
-where {key_match} and {held} and {due_upto} and {identity} = any (array[o.identity]) and {guard} = any (array[o.guard])
+where {key_match} and {is_held} and {is_due} and {identity} = any (array[o.identity]) and {guard} = any (array[o.guard])
 
 -- name: change_by_delete
 -- Purpose: the part of release that deletes the customer's row; the whole fence is compared.
 -- Caller: adapters.sql.holds, set into release
--- Index: the customer's primary key
+-- Index: the customer's primary key; bare predicates would let a stale plan read all held rows
 delete from {table} h using chosen o
-where {key_match} and {held} and {due_upto} and {identity} = any (array[o.identity]) and {guard} = any (array[o.guard])
+where {key_match} and {is_held} and {is_due} and {identity} = any (array[o.identity]) and {guard} = any (array[o.guard])
 
 -- name: still_held
 -- Purpose: find rows that a trigger put back after release changed them.
 -- Caller: adapters.sql.holds, once a batch, before the commit
--- Index: the customer's primary key
-select count(*) from unnest(:keys::text[]) as o (hold_key) join {table} h on {key_match} where {held}
+-- Index: the customer's primary key; bare predicates would let a stale plan read all held rows
+select count(*) from unnest(:keys::text[]) as o (hold_key) join {table} h on {key_match} where {is_held}
 
 -- name: still_due
 -- Purpose: name the operations whose hold is still held with the same identity; a row too odd to
 -- be named (an empty identity) cannot be looked up, and counts as held.
 -- Caller: adapters.sql.holds, the sweep of operations in review
--- Index: the customer's primary key
+-- Index: the customer's primary key; bare predicates would let a stale plan read all held rows
 select o.id from {s}operation o
 where o.id = any (:ids::bigint[]) and case when o.identity = '[]' then true else exists (
-    select 1 from {table} h where {key_match} and {held} and {identity} = o.identity) end
+    select 1 from {table} h where {key_match} and {is_held} and {identity} = o.identity) end
 
 -- name: companion_values
 -- Purpose: read the columns that a companion is given, before the change.

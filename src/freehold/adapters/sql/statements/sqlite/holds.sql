@@ -101,7 +101,7 @@ where o.id in (select value from json_each(:ids))
 -- Index: the customer's primary key
 update {table} as h set {assignments}
 from (select * from {s}operation where id in (select value from json_each(:ids))) o
-where {key_match} and {held} and {due_upto} and {identity} = o.identity and {guard} = o.guard
+where {key_match} and {is_held} and {is_due} and {identity} = o.identity and {guard} = o.guard
 
 -- name: change_by_delete
 -- Purpose: delete the customer's rows; the whole fence is compared.
@@ -110,7 +110,7 @@ where {key_match} and {held} and {due_upto} and {identity} = o.identity and {gua
 -- Index: the customer's primary key
 delete from {table} as h where h.rowid in (
     select h.rowid from {s}operation o cross join {table} h on {key_match}
-    where o.id in (select value from json_each(:ids)) and {held} and {due_upto}
+    where o.id in (select value from json_each(:ids)) and {is_held} and {is_due}
       and {identity} = o.identity and {guard} = o.guard)
 
 -- name: still_held
@@ -119,7 +119,7 @@ delete from {table} as h where h.rowid in (
 -- Caller: adapters.sql.holds, once a batch, before the commit
 -- Index: the customer's primary key
 select count(*) from (select value as hold_key from json_each(:keys)) o
-cross join {table} h on {key_match} where {held}
+cross join {table} h on {key_match} where {is_held}
 
 -- name: still_due
 -- Purpose: name the operations whose hold is still held with the same identity; a row too odd to
@@ -129,7 +129,7 @@ cross join {table} h on {key_match} where {held}
 -- Index: the customer's primary key
 select o.id from {s}operation o
 where o.id in (select value from json_each(:ids)) and case when o.identity = '[]' then true else exists (
-    select 1 from {table} h where {key_match} and {held} and {identity} = o.identity) end
+    select 1 from {table} h where {key_match} and {is_held} and {identity} = o.identity) end
 
 -- name: companion_values
 -- Purpose: read the columns that a companion is given, before the change.
