@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -23,6 +24,10 @@ from freehold.domain.errors import (
     RuleRefused,
     StatementTimedOut,
 )
+
+# The driver warns of pipelines that end in an error, and names host and user; the error itself is
+# raised and says enough. An application that wants the warning adds its own handler.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 PREFIX = "freehold."
 _TRANSACTIONS = {
