@@ -29,8 +29,8 @@ _OVERLAP_BYTES = 256
 _WAIT_SECONDS = 20.0
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
-#: PostgreSQL's whole answer to a COMMIT that took effect: its tag, then "ready, idle".
-COMMITTED = b"COMMIT\x00Z\x00\x00\x00\x05I"
+_COMMIT = b"COMMIT\x00"
+_READY_IDLE = b"Z\x00\x00\x00\x05I"
 
 
 class Cut(enum.Enum):
@@ -43,6 +43,19 @@ class Cut(enum.Enum):
 def contains(word: bytes) -> Predicate:
     """Return a predicate that is true when the bytes contain the word."""
     return lambda data: word in data
+
+
+def is_commit(data: bytes) -> bool:
+    """Tell whether the bytes hold a COMMIT of any case, and not only a setting named for it."""
+    return _COMMIT in data.upper()
+
+
+def is_committed(data: bytes) -> bool:
+    """Tell whether this is the whole answer to a COMMIT that took effect.
+
+    Between its tag and "ready, idle" the server reports settings that were local to it.
+    """
+    return _COMMIT in data and data.endswith(_READY_IDLE)
 
 
 @dataclass
@@ -115,13 +128,11 @@ class CuttingProxy:
 
     def lose_commit(self, *, occurrence: int = 1) -> None:
         """Arm a cut that keeps a COMMIT from the server."""
-        self.cut_at(contains(b"COMMIT"), Cut.BEFORE_FORWARD, occurrence=occurrence)
+        self.cut_at(is_commit, Cut.BEFORE_FORWARD, occurrence=occurrence)
 
     def lose_commit_answer(self, *, occurrence: int = 1) -> None:
         """Arm a cut after the server committed and before the client hears of it."""
-        self.cut_at(
-            contains(b"COMMIT"), Cut.AFTER_REPLY, reply=contains(COMMITTED), occurrence=occurrence
-        )
+        self.cut_at(is_commit, Cut.AFTER_REPLY, reply=is_committed, occurrence=occurrence)
 
     def wait_until_cut(self, seconds: float = _WAIT_SECONDS) -> None:
         """Wait for the armed cut.

@@ -87,12 +87,16 @@ class BackDoor:
             raise
 
     def wait_until_alone(self) -> None:
-        """Block until no session of Freehold is left: a killed process leaves its for a moment."""
+        """Block until no session of Freehold is in a transaction.
+
+        The server notices a moment late that a process was killed, and holds its locks until then.
+        """
         if self.dialect == "sqlite":
             return
         while self.one(
             "select count(*) from pg_stat_activity, pg_sleep(0.001)"
             " where datname = current_database() and application_name = 'freehold'"
+            " and state <> 'idle'"
         ):
             pass
 

@@ -19,7 +19,7 @@ from io import TextIOWrapper
 from types import TracebackType
 from typing import Any, Self
 
-CHILD_SECONDS_MAX = 120  # a child that hangs is ended by its own alarm and fails its test
+CHILD_SECONDS_MAX = 60  # a child that hangs is ended by its own alarm and fails its test
 RESULT = "result"
 TROUBLE = "trouble"
 
