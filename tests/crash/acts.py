@@ -22,7 +22,7 @@ from freehold.testing.forking import Child, Wire, fork, run
 from freehold.testing.invariants import digest_tables, find_violations
 from freehold.testing.pipeline import Pipeline
 from freehold.testing.tables import StandardTable, standard_rule
-from tests.crash.script import as_leased
+from tests.crash.script import ONWARDS, as_leased
 
 NOW = datetime(2026, 3, 2, 12, 0, 5, tzinfo=UTC)
 SOON = NOW + timedelta(hours=2)  # after everything that a test lives through
@@ -47,12 +47,11 @@ class Acts:
     # ------------------------------------------------------------------------------- processes
 
     def pipeline(
-        self, at: float = 0, checkpoint: Checkpoint | None = None, runner: str = "one"
+        self, at: float = 0, checkpoint: Checkpoint = ONWARDS, runner: str = "one"
     ) -> Pipeline:
         """Return a pipeline for a child to use."""
         clock = SetClock(NOW + timedelta(seconds=at))
-        crash: dict[str, Any] = {} if checkpoint is None else {"checkpoint": checkpoint}
-        return Pipeline(self.url, self.rule, clock, runner=runner, **crash, **self.limits)
+        return Pipeline(self.url, self.rule, clock, checkpoint, runner, **self.limits)
 
     def do(self, step: Step, at: float = 0, runner: str = "one") -> Any:
         """Run a step in a process of its own and return what it returned."""
@@ -77,7 +76,7 @@ class Acts:
         """Start a step in a process of its own; use it in a `with`."""
 
         def child(wire: Wire) -> object:
-            crash = None if checkpoint is None else checkpoint(wire)
+            crash = ONWARDS if checkpoint is None else checkpoint(wire)
             pipeline = self.pipeline(at, crash, runner="started")
             wire.tell("started")
             wire.wait()
@@ -139,6 +138,7 @@ class Acts:
             pipeline.drain()
             with BackDoor(self.url) as door:
                 wrong = find_violations(door, self.rule, pipeline.clock.instant)
+                wrong += pipeline.audit()
                 before = digest_tables(door)
                 pipeline.round()
                 after = digest_tables(door)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from freehold.adapters.system import Onwards
 from freehold.application.rulestate import admit
 from freehold.domain.retries import RetryPolicy
 from freehold.domain.rules import Rule
@@ -35,6 +36,7 @@ ENDS = {
     DEFERS: "held",
     FUTURE: "held",
 }
+ONWARDS = Onwards()
 LEDGER = (
     "operation",
     "attempt",
@@ -85,10 +87,9 @@ class Script:
             pipeline.close()
 
     def _pipeline(
-        self, clock: SetClock, checkpoint: Checkpoint | None = None, runner: str = "first"
+        self, clock: SetClock, checkpoint: Checkpoint = ONWARDS, runner: str = "first"
     ) -> Pipeline:
-        crash = {} if checkpoint is None else {"checkpoint": checkpoint}
-        return Pipeline(self.url, self.rule, clock, runner=runner, **crash)
+        return Pipeline(self.url, self.rule, clock, checkpoint, runner)
 
     def run(self, checkpoint: Checkpoint) -> None:
         """Scan, let the host act, work, retry until the poison is dead, sweep."""
@@ -114,7 +115,7 @@ class Script:
             table.delete(DELETED)
             table.set_status(CONFIRMED, "confirmed")
 
-    def recover(self, checkpoint: Checkpoint | None = None) -> list[str]:
+    def recover(self, checkpoint: Checkpoint = ONWARDS) -> list[str]:
         """Drain what a killed run left; return what is wrong then, in sentences."""
         self.host_acts()
         clock = SetClock(START + timedelta(seconds=100))
@@ -125,6 +126,7 @@ class Script:
                 *_wrong_ends(StandardTable(door)),
                 *find_violations(door, self.rule, clock.instant),
             ]
+            wrong += pipeline.audit()
             before = digest_tables(door)
             pipeline.round()
             after = digest_tables(door)

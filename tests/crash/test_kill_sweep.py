@@ -18,7 +18,7 @@ from tests.crash.conftest import prepare
 from tests.crash.script import Script
 
 SQLITE_EVERY, POSTGRES_EVERY = 5, 10  # the sample of `make test`: each so-manieth reach
-# Reached by features that have a test of their own, not by the loops.
+# Not reached by the loops, but by a person: test_killed_while_a_person_requeues.
 NOT_IN_THE_LOOPS = {Boundary.REVIEWED}
 TWICE = (Boundary.RELEASED, Boundary.COMMITTED)  # first kills that a second one follows
 LEASED = pytest.mark.parametrize("leased", [False, True], ids=["one transaction", "leased"])

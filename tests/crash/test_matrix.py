@@ -242,3 +242,23 @@ def test_an_error_on_attempts_1_and_2_then_success(acts: Acts) -> None:
     assert acts.one("select attempt from {s}record") == 3
     acts.drained(at=40)
     assert acts.expired_count() == 1
+
+
+def test_killed_while_a_person_requeues(acts: Acts) -> None:
+    acts.hold(1, refusal=Refusal.RAISE)
+    acts.hold(2, refusal=Refusal.RAISE)
+    acts.do(Pipeline.fire)
+    for at in (0, 10, 40):
+        acts.do(Pipeline.work, at=at)
+    states = "select state, attempt from {s}operation"
+    assert acts.rows(states) == [("dead", 3)] * 2
+    acts.host(lambda table: [table.mend(token) for token in ("t1", "t2")])
+    acts.kill(Pipeline.requeue, Boundary.BEFORE_COMMIT, nth=2, at=50)
+    assert acts.rows(states) == [("dead", 3)] * 2
+    assert acts.one("select count(*) from {s}action") == 0
+    acts.kill(Pipeline.requeue, Boundary.REVIEWED, at=50)
+    assert acts.rows(states) == [("ready", 0)] * 2
+    assert acts.one("select count(*) from {s}action") == 2
+    assert acts.do(Pipeline.requeue, at=50) == 0
+    acts.drained(at=50)
+    assert (acts.expired_count(1), acts.expired_count(2)) == (1, 1)

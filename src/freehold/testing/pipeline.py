@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
+from freehold.application.audit import audit
 from freehold.application.release import BatchResult
+from freehold.application.review import Person, Review
 from freehold.application.scan import Scanner
 from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
@@ -101,6 +103,20 @@ class Pipeline:
         """Return what a worker could claim now, and let it go: what a message would name."""
         with self.ledger.transaction() as tx:
             return tx.operations.claim(self.rule.name, self.rule.batch_size, None)
+
+    def audit(self) -> list[str]:
+        """Ask the audit that customers run; return what it found, in sentences."""
+        return [
+            f"audit {one.invariant}: {one.promise} {one.not_asked or ''} {list(one.violations)}"
+            for one in audit(self.ledger, (self.rule,))
+            if not one.clean
+        ]
+
+    def requeue(self) -> int:
+        """Requeue everything in review, as a person does; return how many operations."""
+        review = Review(self.ledger, self.checkpoint)
+        person = Person("tester", "the cause was mended")
+        return review.requeue(self.rule, review.chosen(self.rule), person)
 
     def sweep(self) -> None:
         """Sweep once."""

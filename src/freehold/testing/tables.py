@@ -199,9 +199,9 @@ class StandardTable:
         """Let the database refuse the release of holds of this token."""
         self.door.execute("insert into refusal values (:token, :how)", token=token, how=how.value)
 
-    def mend(self, token: str) -> None:
-        """Take the refusal back."""
-        self.door.execute("delete from refusal where token = :token", token=token)
+    def mend(self, token: str) -> bool:
+        """Take the refusal back; tell whether there was one."""
+        return self.door.execute("delete from refusal where token = :token", token=token) == 1
 
     def renew(self, number: int, until: datetime) -> bool:
         """Give the same holder more time, if the hold still stands; tell whether it did."""
@@ -233,11 +233,11 @@ class StandardTable:
 
     def statuses(self) -> dict[int, str]:
         """Return every reservation's status by its number."""
-        return dict(self.door.rows("select id, status from reservation order by id"))  # type: ignore[arg-type]
+        return dict(self.door.rows("select id, status from reservation order by id"))
 
     def free(self) -> dict[int, int]:
         """Return the free pieces by stock row."""
-        return dict(self.door.rows("select id, free from stock order by id"))  # type: ignore[arg-type]
+        return dict(self.door.rows("select id, free from stock order by id"))
 
     def expirations(self, number: int) -> list[Row]:
         """Return the token and end of every release of a reservation, as the history saw them."""
