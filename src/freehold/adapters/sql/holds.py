@@ -55,6 +55,7 @@ class SqlHolds:
         if since is not None and self._rule.due.comparable_bare:
             # Local times inside a gap of that instant were not due yet: begin below them.
             floor = {"due_after": due_bound(self._rule.due, since).gap_from}
+        self._rows("keep_order")
         return self._find("find_due", after, limit, floor)
 
     def find_empty_due(self, after: ScanCursor | None, limit: int) -> Sequence[FoundHold]:

@@ -1,3 +1,10 @@
+-- name: keep_order
+-- Purpose: let find_due follow its index and stop at the limit, instead of sorting all due rows of
+-- a table that was analysed when none was due.
+-- Caller: adapters.sql.holds, before find_due in its transaction
+-- Index: none
+select set_config('enable_sort', 'off', true)
+
 -- name: find_due
 -- Purpose: read due rows behind the cursor, with a mark on those that are open already.
 -- Caller: adapters.sql.holds, once a scanned batch

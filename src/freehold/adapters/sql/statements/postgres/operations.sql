@@ -60,11 +60,11 @@ select nextval('{s}lease_token')
 -- name: lease_these
 -- Purpose: claim beyond this transaction; an attempt is counted before customer code runs.
 -- Caller: adapters.sql.operations, once a leased batch, on rows locked just before
--- Index: the primary key
+-- Index: the primary key; states are named so that operation_claim cannot be proven to serve
 update {s}operation o
 set state = 'leased', attempt = o.attempt + 1, leased_until = :until, lease_token = :lease_token,
     changed_at = :now
-where o.id = any (:ids::bigint[]) and o.state in ('ready', 'retrying', 'deferred')
+where o.id = any (:ids::bigint[]) and o.state not in ('leased', 'dead', 'discarded')
 
 -- name: put_off
 -- Purpose: defer operations without spending an attempt; one that a lease counted is given back.
@@ -119,7 +119,7 @@ order by o.leased_until limit :limit for update skip locked
 -- name: return_lapsed
 -- Purpose: make operations of ended leases ready again; the attempt stays counted.
 -- Caller: adapters.sql.operations, once a sweep, on rows locked just before
--- Index: the primary key
+-- Index: operation_leased_until
 update {s}operation o
 set state = 'ready', available_at = :now, leased_until = null, changed_at = :now,
     reason = 'lease ended'

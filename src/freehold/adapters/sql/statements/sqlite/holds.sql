@@ -1,3 +1,10 @@
+-- name: keep_order
+-- Purpose: let find_due follow its index and stop at the limit.
+-- Differs: the planner does so by itself.
+-- Caller: adapters.sql.holds, before find_due in its transaction
+-- Index: none
+select 1
+
 -- name: find_due
 -- Purpose: read due rows behind the cursor, with a mark on those that are open already.
 -- Differs: not in text; kept here beside its neighbours, which do.
