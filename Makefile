@@ -8,7 +8,7 @@ FOR ?=
 VENV := .venv
 STAMP := $(VENV)/.setup
 BIN := $(VENV)/bin
-SOURCES := src tests
+SOURCES := src tests scripts benchmarks
 
 .PHONY: help setup demo test proof proof-long check format lock clean
 
