@@ -62,6 +62,8 @@ def plan(
 
 def _plan(inspection: Inspection, rule: Rule, now: datetime, at_most: int | None) -> RulePlan:
     due = inspection.due_now(rule, at_most, TENANTS_SHOWN)
+    empty_count = inspection.count_empty(rule, EMPTY_MOST)
+    overdue_count = due.due_count + (empty_count if rule.due.on_empty is EmptyDue.NOW else 0)
     return RulePlan(
         rule=rule.name,
         action=describe_action(rule),
@@ -71,11 +73,11 @@ def _plan(inspection: Inspection, rule: Rule, now: datetime, at_most: int | None
         tenant_count=due.tenant_count,
         tenants=due.tenants,
         oldest_due=due.oldest_due,
-        empty_count=inspection.count_empty(rule, EMPTY_MOST),
+        empty_count=empty_count,
         empty_policy=rule.due.on_empty,
         batch_count=-(-due.due_count // rule.batch_size),
         estimate=timedelta(seconds=due.due_count / HOLDS_PER_SECOND),
-        waits=due.due_count > rule.attach_limit,
+        waits=overdue_count > rule.attach_limit,
     )
 
 

@@ -12,6 +12,7 @@ PROBE_FIRST = timedelta(seconds=5)
 PROBE_MOST = timedelta(minutes=5)
 CAREFUL_BATCH = 22  # rows; the square root of a full batch bounds the innocents twice over
 SERVER_CRASHES_MAX = 2
+UNMET = ""  # the fingerprint of a rule that broke before its overdue holds were first counted
 
 
 def admit(tx: Transaction, rule: Rule) -> RuleState:
@@ -20,10 +21,12 @@ def admit(tx: Transaction, rule: Rule) -> RuleState:
     Again: an admitted rule stays as it is.
     """
     known = tx.rules.read(rule.name)
-    if known is not None:
+    if known is not None and not _is_unmet(known):
         return known
     overdue = tx.holds(rule).count_overdue(rule.attach_limit + 1)
     state = RuleState(rule.name, rule.fingerprint, RuleCondition.ACTIVE)
+    if known is not None:
+        state = replace(state, scan_paused=known.scan_paused)
     if overdue > rule.attach_limit:
         reason = (
             f"first attach found more than {rule.attach_limit} overdue holds; look at "
@@ -32,6 +35,11 @@ def admit(tx: Transaction, rule: Rule) -> RuleState:
         state = replace(state, condition=RuleCondition.WAITING, reason=reason)
     tx.rules.write(state)
     return state
+
+
+def _is_unmet(state: RuleState) -> bool:
+    """Tell whether a rule was paused before anybody could count what is overdue."""
+    return state.condition is RuleCondition.PAUSED and state.fingerprint == UNMET
 
 
 def batch_size(ledger: Ledger, rule: Rule) -> int:
@@ -44,10 +52,13 @@ def pause(
 ) -> RuleState:
     """Pause a rule that fails as a whole; no attempt is spent, and a probe comes by itself.
 
+    A rule that waits for a person goes on waiting: no probe may stand in for the confirmation.
+
     Again: before the probe nothing changes, so that failing scans do not put it off.
     """
-    state = tx.rules.lock(rule.name) or RuleState(rule.name, rule.fingerprint, RuleCondition.ACTIVE)
-    if state.condition is RuleCondition.PAUSED and not may_work(state, tx.now):
+    state = tx.rules.lock(rule.name) or RuleState(rule.name, UNMET, RuleCondition.ACTIVE)
+    paused_already = state.condition is RuleCondition.PAUSED and not may_work(state, tx.now)
+    if paused_already or state.condition is RuleCondition.WAITING:
         return state
     paused = replace(
         state,

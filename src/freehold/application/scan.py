@@ -217,11 +217,14 @@ class Scanner:
         """Apply the rule's policy to rows whose due is NULL or zero, one page.
 
         Returns:
-            Where the next page begins; None at the end.
+            Where the next page begins; None at the end, or while the rule may not scan.
         """
         if rule.due.on_empty is EmptyDue.NEVER:
             return None
         with self._ledger.transaction() as tx:
+            state = admit(tx, rule)
+            if state.condition is not RuleCondition.ACTIVE or state.scan_paused is not None:
+                return None
             rows = tx.holds(rule).find_empty_due(after, limit)
             new = [
                 operation

@@ -95,7 +95,10 @@ class Holds(Protocol):
         ...
 
     def count_overdue(self, at_most: int) -> int:
-        """Count due rows, open ones included, and stop counting at `at_most`."""
+        """Count due rows, open ones included, and stop counting at `at_most`.
+
+        Rows without a usable due count where the rule takes them for due now.
+        """
         ...
 
     def lock(self, operation_ids: Sequence[int]) -> Sequence[LockedHold]:

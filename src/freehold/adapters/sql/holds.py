@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from freehold.adapters.sql.companions import run_companion
@@ -16,7 +17,7 @@ from freehold.adapters.sql.mapping import RuleSql
 from freehold.adapters.sql.operations import remove_operations
 from freehold.adapters.sql.session import Row, Runner, Session
 from freehold.adapters.sql.statements import fill, load, parameters
-from freehold.domain.due import due_bound, is_due, read_due, released_from
+from freehold.domain.due import EmptyDue, due_bound, is_due, read_due, released_from
 from freehold.domain.errors import ChangeLost
 from freehold.domain.expiry import ExpireHold, HoldRow, RowAbsence
 from freehold.domain.names import key_values, operation_key, unpack
@@ -85,20 +86,22 @@ class SqlHolds:
         """Count due rows up to a limit; text is read row by row, since only Python can judge it."""
         if self._rule.due.comparable_bare:
             return int(self._rows("count_overdue", limit=at_most)[0][0])
-        count = 0
-        for due_at in self._read_dues():
-            count += is_due(self._rule.due, due_at, self._now)
-            if count >= at_most:
-                break
-        return count
+        return sum(1 for _ in islice(filter(self._is_due, self._held_rows()), at_most))
 
-    def _read_dues(self) -> Iterator[datetime]:
-        """Read the due of every held row in key order, as far as it is readable."""
-        after: ScanCursor | None = None
-        while rows := self.find_due(after, PAGE_ROWS):
-            dues = (read_due(self._rule.due, row.due) for row in rows)
-            yield from (due_at for due_at in dues if isinstance(due_at, datetime))
-            after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
+    def _is_due(self, row: FoundHold) -> bool:
+        due_at = read_due(self._rule.due, row.due)
+        if isinstance(due_at, datetime):
+            return is_due(self._rule.due, due_at, self._now)
+        return self._rule.due.on_empty is EmptyDue.NOW
+
+    def _held_rows(self) -> Iterator[FoundHold]:
+        """Read every held row in key order, those without any due last and only where they count."""
+        empty_is_due = self._rule.due.on_empty is EmptyDue.NOW
+        for find in (self.find_due, self.find_empty_due) if empty_is_due else (self.find_due,):
+            after: ScanCursor | None = None
+            while rows := find(after, PAGE_ROWS):
+                yield from rows
+                after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
 
     def lock(self, operation_ids: Sequence[int]) -> Sequence[LockedHold]:
         """Lock the rows of claimed operations and compare the whole fence."""

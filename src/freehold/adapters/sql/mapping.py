@@ -191,6 +191,7 @@ class _Compiler:
             return {
                 "due": due,
                 "due_range": f"{due} is not null",
+                "overdue": true,
                 "due_upto": true,
                 "upto": "null",
                 "due_empty": f"{due} is null",
@@ -206,12 +207,15 @@ class _Compiler:
         upto = f"{due} {less} {bound('due_upto')} and not ({in_gap})"
         unreadable = self.spelling.unreadable(column, kind)
         empty = f"({due} is null or {due} <= {bound('due_after')}{unreadable})"
+        due_range = f"{due} > {bound('due_after')} and {upto}"
+        with_empty = f"(({upto}) or {empty})"
         empty_is_due = self.rule.due.on_empty is EmptyDue.NOW
         return {
             "due": due,
             "upto": bound("due_upto"),
-            "due_upto": f"(({upto}) or {empty})" if empty_is_due else upto,
-            "due_range": f"{due} > {bound('due_after')} and {upto}",
+            "due_upto": with_empty if empty_is_due else upto,
+            "due_range": due_range,
+            "overdue": with_empty if empty_is_due else due_range,
             "due_empty": empty,
             "scan_order": f"{due}, {self.key_order()}",
         }

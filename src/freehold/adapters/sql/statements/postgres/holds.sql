@@ -38,11 +38,11 @@ order by {key_order} limit :limit
 select {due_text} from {table} h where {held} and {due} > {upto} order by {due} limit 1
 
 -- name: count_overdue
--- Purpose: count due rows, but never more than a limit.
+-- Purpose: count due rows, and empty ones where the rule takes them for due, up to a limit.
 -- Caller: adapters.sql.holds, before a rule's first scan and in plan
 -- Index: the customer's (partial) index on the due column
 select count(*) from (
-    select 1 from {table} h where {held} and {due_range} limit :limit) c
+    select 1 from {table} h where {held} and {overdue} limit :limit) c
 
 -- name: lock_holds
 -- Purpose: lock the rows of claimed operations in key order and compare the whole fence.

@@ -39,12 +39,12 @@ order by {key_order} limit :limit
 select {due_text} from {table} h where {held} and {due} > {upto} order by {due} limit 1
 
 -- name: count_overdue
--- Purpose: count due rows, but never more than a limit.
+-- Purpose: count due rows, and empty ones where the rule takes them for due, up to a limit.
 -- Differs: not in text; kept here beside its neighbours, which do.
 -- Caller: adapters.sql.holds, before a rule's first scan and in plan
 -- Index: the customer's (partial) index on the due column
 select count(*) from (
-    select 1 from {table} h where {held} and {due_range} limit :limit) c
+    select 1 from {table} h where {held} and {overdue} limit :limit) c
 
 -- name: lock_holds
 -- Purpose: read the rows of claimed operations and compare the whole fence.
