@@ -38,8 +38,8 @@ def prepare(url: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def prepared(servers: Servers) -> Iterator[Callable[[str], str]]:
-    """Databases with standard table and ledger by the name of their kind, made once.
+def prepared(servers: Servers) -> Iterator[Callable[[str, int], str]]:
+    """Databases with standard table and ledger by kind and number, made once.
 
     SQLite files lie in memory where the machine can do that: a killed process loses nothing that
     it wrote, so a disk would only add time.
@@ -48,24 +48,30 @@ def prepared(servers: Servers) -> Iterator[Callable[[str], str]]:
     with TemporaryDirectory(dir=memory, prefix="freehold-") as folder:
 
         @cache
-        def make(kind: str) -> str:
+        def make(kind: str, number: int) -> str:
             if kind == "sqlite":
-                return prepare(f"sqlite:///{folder}/shop.db")
+                return prepare(f"sqlite:///{folder}/shop{number}.db")
             return prepare(servers.read(kind).create_database())
 
         yield make
 
 
 @pytest.fixture(params=DATABASES)
-def shop(request: pytest.FixtureRequest, prepared: Callable[[str], str]) -> str:
+def shop(request: pytest.FixtureRequest, prepared: Callable[[str, int], str]) -> str:
     """The URL of an empty shop with its ledger, on a database of every kind in turn."""
-    return _emptied(prepared(request.param))
+    return _emptied(prepared(request.param, 0))
+
+
+@pytest.fixture(params=DATABASES)
+def lanes(request: pytest.FixtureRequest, prepared: Callable[[str, int], str]) -> list[str]:
+    """Two such shops of one kind, for a sweep that runs in two lanes."""
+    return [_emptied(prepared(request.param, number)) for number in (0, 1)]
 
 
 @pytest.fixture(params=POSTGRES)
-def postgres_shop(request: pytest.FixtureRequest, prepared: Callable[[str], str]) -> str:
+def postgres_shop(request: pytest.FixtureRequest, prepared: Callable[[str, int], str]) -> str:
     """The same on each PostgreSQL only."""
-    return _emptied(prepared(request.param))
+    return _emptied(prepared(request.param, 0))
 
 
 def _emptied(url: str) -> str:

@@ -6,14 +6,15 @@ right, and running all again changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
+from typing import TypeVar
 
 import pytest
 
 from freehold.ports.system import Boundary
 from freehold.testing.crash import CRASHED, KillAt, Recorder
-from freehold.testing.forking import Wire, run
+from freehold.testing.forking import Wire, fork, run
 from tests.crash.conftest import prepare
 from tests.crash.script import Script
 
@@ -21,6 +22,8 @@ SQLITE_EVERY, POSTGRES_EVERY = 5, 10  # the sample of `make test`: each so-manie
 # Not reached by the loops, but by a person: test_killed_while_a_person_requeues.
 NOT_IN_THE_LOOPS = {Boundary.REVIEWED}
 TWICE = (Boundary.RELEASED, Boundary.COMMITTED)  # first kills that a second one follows
+LANE_SECONDS_MAX = 290
+Case = TypeVar("Case")
 LEASED = pytest.mark.parametrize("leased", [False, True], ids=["one transaction", "leased"])
 
 
@@ -64,6 +67,26 @@ def sweep(script: Script, reaches: Iterable[int]) -> list[str]:
     return found
 
 
+def in_lanes(
+    scripts: Sequence[Script],
+    cases: Sequence[Case],
+    part: Callable[[Script, Sequence[Case]], list[str]],
+) -> list[str]:
+    """Do the cases in as many processes as there are scripts, each on its own database."""
+    children = [
+        fork(
+            lambda _, script=script, lane=lane: part(script, cases[lane :: len(scripts)]),  # type: ignore[misc]
+            LANE_SECONDS_MAX,
+        )
+        for lane, script in enumerate(scripts)
+    ]
+    found: list[str] = []
+    for child in children:
+        with child:
+            found += child.end().value
+    return found
+
+
 def releasing(trace: Sequence[Boundary]) -> list[int]:
     """Return the reaches, from 1, of the first transaction that released something."""
     released = trace.index(Boundary.RELEASED)
@@ -73,41 +96,46 @@ def releasing(trace: Sequence[Boundary]) -> list[int]:
 
 
 @LEASED
-def test_a_sample_of_kills_is_recovered_from(shop: str, leased: bool) -> None:
-    script = Script(shop, leased)
-    trace = trace_of(script)
-    sqlite = shop.startswith("sqlite")
+def test_a_sample_of_kills_is_recovered_from(lanes: list[str], leased: bool) -> None:
+    scripts = [Script(url, leased) for url in lanes]
+    trace = trace_of(scripts[0])
+    sqlite = lanes[0].startswith("sqlite")
     sample = {*range(1, len(trace) + 1, SQLITE_EVERY if sqlite else POSTGRES_EVERY)}
     sample |= {*releasing(trace)} if sqlite else set()
-    assert not sweep(script, sorted(sample))
-    assert killed_at(script, len(trace) + 1) is None
-    assert not wrong_after(script)
+    assert not in_lanes(scripts, sorted(sample), sweep)
+    assert killed_at(scripts[0], len(trace) + 1) is None
+    assert not wrong_after(scripts[0])
 
 
 @LEASED
 @pytest.mark.proof
-def test_every_kill_is_recovered_from(shop: str, leased: bool) -> None:
-    script = Script(shop, leased)
-    trace = trace_of(script)
-    assert not sweep(script, range(1, len(trace) + 1))
-    assert killed_at(script, len(trace) + 1) is None
+def test_every_kill_is_recovered_from(lanes: list[str], leased: bool) -> None:
+    scripts = [Script(url, leased) for url in lanes]
+    trace = trace_of(scripts[0])
+    assert not in_lanes(scripts, range(1, len(trace) + 1), sweep)
+    assert killed_at(scripts[0], len(trace) + 1) is None
 
 
 @LEASED
 @pytest.mark.proof
-def test_a_second_kill_during_recovery_is_recovered_from(shop: str, leased: bool) -> None:
-    script = Script(shop, leased, attempts_max=3)
-    trace = trace_of(script)
+def test_a_second_kill_during_recovery_is_recovered_from(lanes: list[str], leased: bool) -> None:
+    scripts = [Script(url, leased, attempts_max=3) for url in lanes]
+    trace = trace_of(scripts[0])
     firsts = [nth for nth in releasing(trace) if trace[nth - 1] in TWICE]
     seconds = dict.fromkeys(trace[nth - 1] for nth in releasing(trace))
+    assert not in_lanes(scripts, list(product(firsts, seconds)), sweep_twice)
+
+
+def sweep_twice(script: Script, cases: Iterable[tuple[int, Boundary]]) -> list[str]:
+    """Kill at a reach, then the recovery at a boundary; return every failure."""
     found = []
-    for first, second in product(firsts, seconds):
+    for first, second in cases:
         killed_at(script, first)
         ending = run(lambda wire, at=second: script.recover(KillAt(1, at, wire.tell)))  # type: ignore[misc]
         again = f"at reach {first}, then while recovering at {second}"
         found += [f"killed {again}: {wrong}" for wrong in wrong_after(script)]
         found += [] if ending.was_killed else [f"not killed {again}"]
-    assert not found
+    return found
 
 
 def test_the_script_reaches_every_boundary(sqlite_url: str) -> None:

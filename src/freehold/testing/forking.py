@@ -155,8 +155,11 @@ class Child:
         os.close(self._down)
 
 
-def fork(function: Callable[[Wire], object]) -> Child:
+def fork(function: Callable[[Wire], object], seconds_max: int = CHILD_SECONDS_MAX) -> Child:
     """Start a child that runs the function; its return value must be fit for JSON.
+
+    Args:
+        seconds_max: after so long the child's own alarm ends it.
 
     Raises:
         RuntimeError: this process has more than one thread.
@@ -169,19 +172,19 @@ def fork(function: Callable[[Wire], object]) -> Child:
     if pid == 0:
         os.close(up_read)
         os.close(down_write)
-        _be_child(function, Wire(up_write, down_read))
+        _be_child(function, Wire(up_write, down_read), seconds_max)
     os.close(up_write)
     os.close(down_read)
     lines = os.fdopen(up_read, encoding="utf-8")
     return Child(pid, iter(lines), lines, down_write)
 
 
-def _be_child(function: Callable[[Wire], object], wire: Wire) -> None:
+def _be_child(function: Callable[[Wire], object], wire: Wire, seconds_max: int) -> None:
     """Run the function and leave the process; never returns."""
     status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(CHILD_SECONDS_MAX)
+        signal.alarm(seconds_max)
         wire.tell(RESULT, function(wire))
         status = 0
     except BaseException:  # noqa: BLE001 -- whatever it is, it belongs to the parent
