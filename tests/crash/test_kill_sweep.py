@@ -14,7 +14,7 @@ import pytest
 
 from freehold.ports.system import Boundary
 from freehold.testing.crash import CRASHED, KillAt, Recorder
-from freehold.testing.forking import Wire, fork, run
+from freehold.testing.forking import ChildTrouble, Wire, fork, run
 from tests.crash.conftest import prepare
 from tests.crash.script import Script
 
@@ -53,7 +53,10 @@ def killed_at(script: Script, nth: int) -> str | None:
 
 def wrong_after(script: Script) -> list[str]:
     """Recover in a process of its own; return what is wrong then."""
-    wrong: list[str] = run(lambda _: script.recover()).value
+    try:
+        wrong: list[str] = run(lambda _: script.recover()).value
+    except ChildTrouble as trouble:
+        return [f"the recovery failed: {trouble}"]
     return wrong
 
 
