@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import count
 
 from freehold.application.rulestate import admit, batch_size, hasten_probe
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
@@ -27,6 +28,7 @@ LEAD_BATCHES = 20
 OVERLAP = timedelta(seconds=10)  # a host's transaction may commit this long after it wrote due
 FULL_EVERY = timedelta(seconds=15)  # as the sweep: what was passed over waits no longer
 KEY_BYTES_MAX = 2_400  # PostgreSQL indexes 2,704 bytes, with the rule's name and a digest beside
+REST_SHARE = 9  # times as long as a whole reading of text: at most a tenth of the time goes on it
 MALFORMED_DUE = "malformed due"
 
 
@@ -39,12 +41,14 @@ class Place:
         after: the row after which an unfinished pass goes on.
         began_at: when the unfinished pass began.
         full_at: when a pass began from the beginning.
+        rests_until: before that, text that must be read whole is not read again unasked.
     """
 
     since: datetime | None = None
     after: ScanCursor | None = None
     began_at: datetime | None = None
     full_at: datetime | None = None
+    rests_until: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -98,21 +102,37 @@ class Scanner:
         self._floors: dict[str, datetime] = {}
 
     def something_due(self, rule: Rule) -> bool:
-        """Tell whether a scan would find a row; costs one row."""
+        """Tell whether a scan would find a row, or has a pass to end; costs one row.
+
+        Of text that cannot be compared every pass reads all; it rests in between, by its length.
+        """
         with self._ledger.transaction() as tx:
+            place = self._places.get(rule.name, Place())
+            if place.after is not None:
+                return True
+            if place.rests_until is not None and tx.now < place.rests_until:
+                return False
             place = self._place(rule, tx.now)
             since = _before(place.since)
             return bool(tx.holds(rule).find_due(place.after, 1, since))
 
-    def scan(self, rule: Rule, tick_id: int | None = None) -> ScanResult:
+    def scan(
+        self, rule: Rule, tick_id: int | None = None, pages_most: int | None = None
+    ) -> ScanResult:
         """Write operations for the due holds of a rule, page by page.
+
+        Args:
+            pages_most: stop after so many, for the sake of other rules; the next scan goes on.
 
         Again: adds nothing for holds whose operation is open.
         Crash: pages committed stay; the rest is still due and found by the next scan.
         """
         result = ScanResult()
         limit = most = batch_size(self._ledger, rule)
-        while not result.finished and result.admitted:
+        pages = count() if pages_most is None else range(pages_most)
+        for _ in pages:
+            if result.finished or not result.admitted:
+                break
             try:
                 if not self._step(rule, tick_id, limit, result):
                     break
@@ -131,7 +151,8 @@ class Scanner:
         Only there are holds found that became due long ago: held again, or written late.
         """
         place = self._places.get(rule.name, Place())
-        rested = place.full_at is None or now - place.full_at >= FULL_EVERY
+        # A clock that was set back is no reason to wait until it has caught up.
+        rested = place.full_at is None or not place.full_at <= now < place.full_at + FULL_EVERY
         return Place(full_at=now) if place.after is None and rested else place
 
     def _step(self, rule: Rule, tick_id: int | None, limit: int, result: ScanResult) -> bool:
@@ -195,7 +216,10 @@ class Scanner:
         page.finished = len(rows) < limit
         began_at = place.began_at or tx.now
         if page.finished:
-            return page, Place(since=began_at, full_at=place.full_at)
+            rests_until = None
+            if not rule.due.comparable_bare:
+                rests_until = tx.now + REST_SHARE * (tx.now - began_at)
+            return page, Place(began_at, full_at=place.full_at, rests_until=rests_until)
         after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
         return page, replace(place, after=after, began_at=began_at)
 

@@ -6,11 +6,11 @@ time; after downtime the schedule catches up once. Sub-minute schedules share on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from freehold.application.rulestate import pause
-from freehold.application.scan import Scanner, ScanResult
+from freehold.application.scan import LEAD_BATCHES, Scanner, ScanResult
 from freehold.domain.due import zone_info
 from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import Rule
@@ -28,6 +28,14 @@ class Firing:
 
     scan: ScanResult | None = None
     paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run in hand: its row, and what its scan has counted so far."""
+
+    tick: Tick
+    counted: ScanResult = field(default_factory=ScanResult)
 
 
 class Scheduler:
@@ -49,6 +57,8 @@ class Scheduler:
         self._checkpoint = checkpoint
         self._poll = poll
         self._noted: dict[str, datetime] = {}
+        self._turns: dict[str, datetime] = {}
+        self._runs: dict[str, _Run] = {}
 
     def fire(self, rule: Rule) -> Firing:
         """Scan the rule if its schedule says so.
@@ -64,7 +74,22 @@ class Scheduler:
             return Firing(paused=True)
 
     def _once(self, rule: Rule) -> ScanResult | None:
-        """Run the newest logical time that is not done, or an old one that never finished."""
+        """Go on with the run in hand, else begin the newest logical time that is not done.
+
+        A run ends with its scan: the workers may have had enough to do for a while.
+        """
+        run = self._runs.pop(rule.name, None) or self._begun(rule)
+        if run is None:
+            return None
+        page = self._scan(rule, run.tick, LEAD_BATCHES)
+        run.counted.add(page)
+        if page.finished or not (page.admitted or page.paused):
+            self._finish(run.tick, run.counted, admitted=page.admitted)
+        else:
+            self._runs[rule.name] = run
+        return page
+
+    def _begun(self, rule: Rule) -> _Run | None:
         schedule = rule.schedule
         if isinstance(schedule, Precise):
             return None
@@ -72,11 +97,15 @@ class Scheduler:
             # A younger firing may have finished meanwhile; the old one is still owed its end.
             logical = tx.ticks.oldest_unfinished(rule.name) or self._owed(tx, rule, schedule)
             tick = None if logical is None else self._start(tx, rule, logical)
-        return None if tick is None else self._run(rule, tick)
+        return None if tick is None else _Run(tick)
 
     def _owed(self, tx: Transaction, rule: Rule, schedule: Every | Cron) -> datetime | None:
+        """Return the newest logical time, None if it is done.
+
+        One in the future was done before the clock was set back, and says nothing about it.
+        """
         logical, last = last_at_or_before(schedule, tx.now), tx.ticks.last(rule.name)
-        done = logical is None or (last is not None and last >= logical)
+        done = logical is None or (last is not None and logical <= last <= tx.now)
         return None if done else logical
 
     def _start(
@@ -89,29 +118,46 @@ class Scheduler:
         """Run when something is due, and at least once a minute, under the minute's row."""
         due = self._scanner.something_due(rule)
         with self._ledger.transaction() as tx:
+            turn = _turn(rule.schedule, tx.now)
+            if turn is not None and self._turns.get(rule.name) == turn:
+                return None
+            if turn is not None:
+                self._turns[rule.name] = turn
             minute = tx.now.replace(second=0, microsecond=0)
             unfinished = tx.ticks.oldest_unfinished(rule.name)
             if not due and unfinished is None and self._noted.get(rule.name) == minute:
                 return None
             tick = self._start(tx, rule, unfinished or minute, rolled_up=True)
         self._noted[rule.name] = minute
-        return self._scanner.scan(rule) if tick is None else self._run(rule, tick)
-
-    def _run(self, rule: Rule, tick: Tick) -> ScanResult:
-        self._checkpoint.reach(Boundary.TICK_STARTED)
-        result = self._scanner.scan(rule, tick.id)
-        outcome = "done" if result.finished else "workers have enough to do"
-        with self._ledger.transaction() as tx:
-            admitted = outcome if result.admitted else "not attached or paused"
-            tx.ticks.finish(tick, result.found_count, result.new_count, admitted)
-        self._checkpoint.reach(Boundary.TICK_FINISHED)
+        result = self._under(rule, tick, LEAD_BATCHES)
+        if not result.finished:
+            self._turns.pop(rule.name, None)
         return result
 
     def scan_now(self, rule: Rule) -> ScanResult:
         """Scan at once, whatever the schedule says, under a tick row of this instant."""
         with self._ledger.transaction() as tx:
             tick = self._start(tx, rule, tx.now)
-        return self._scanner.scan(rule) if tick is None else self._run(rule, tick)
+        return self._under(rule, tick, None)
+
+    def _under(self, rule: Rule, tick: Tick | None, pages_most: int | None) -> ScanResult:
+        """Scan under a tick row and finish it; without a row where another runner is at it."""
+        if tick is None:
+            return self._scanner.scan(rule, None, pages_most)
+        result = self._scan(rule, tick, pages_most)
+        self._finish(tick, result, admitted=result.admitted)
+        return result
+
+    def _scan(self, rule: Rule, tick: Tick, pages_most: int | None) -> ScanResult:
+        self._checkpoint.reach(Boundary.TICK_STARTED)
+        return self._scanner.scan(rule, tick.id, pages_most)
+
+    def _finish(self, tick: Tick, counted: ScanResult, *, admitted: bool) -> None:
+        outcome = "done" if counted.finished else "workers have enough to do"
+        with self._ledger.transaction() as tx:
+            said = outcome if admitted else "not attached or paused"
+            tx.ticks.finish(tick, counted.found_count, counted.new_count, said)
+        self._checkpoint.reach(Boundary.TICK_FINISHED)
 
     def sleep_seconds(self, rule: Rule) -> float:
         """Return how long nothing of this rule falls due, at most one poll interval."""
@@ -131,6 +177,11 @@ def _rolls_up(rule: Rule) -> bool:
         case Cron():
             return False
     return True
+
+
+def _turn(schedule: Schedule, now: datetime) -> datetime | None:
+    """Return the logical time of a short interval; a precise schedule has its turn always."""
+    return last_at_or_before(schedule, now) if isinstance(schedule, Every) else None
 
 
 def next_firings(
