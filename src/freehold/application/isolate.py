@@ -64,8 +64,7 @@ class Isolation:
         why = self._try(fresh) if before else error
         if why is not None:
             self._cut(fresh, why, whole=True)
-        for claim in before:
-            self._try_alone(claim)
+        self._try_each(before)
 
     def _cut(self, claims: Sequence[Claim], error: DatabaseError, *, whole: bool = False) -> None:
         """Bisect; the first cut also asks whether it is the rule that fails."""
@@ -75,6 +74,9 @@ class Isolation:
         tried = [(half, self._try(half)) for half in _halves(claims)]
         failed = [(half, why) for half, why in tried if why is not None]
         if whole and len(failed) == len(tried):
+            if self._is_all_locked(claims, [why for _, why in failed]):
+                self._alone |= {claim.id: (claim, error) for claim in claims}
+                return
             self._blame_rule_if_alike([why for _, why in failed])
         for half, why in failed:
             self._cut(half, why)
@@ -92,6 +94,22 @@ class Isolation:
         why = self._try([claim])
         if why is not None:
             self._note(claim, why)
+
+    def _try_each(self, claims: Sequence[Claim]) -> None:
+        """Try rows alone; behind some that were locked in a row, the rest are put off untried."""
+        locked: list[DatabaseError] = []
+        for claim in claims:
+            why = locked[-1] if len(locked) >= SAMPLE else self._try([claim])
+            locked = [*locked, why] if isinstance(why, DatabaseBusy) else []
+            if why is not None:
+                self._note(claim, why)
+
+    def _is_all_locked(self, claims: Sequence[Claim], errors: Sequence[DatabaseError]) -> bool:
+        """Tell whether the host has the whole table locked: each row tried alone costs a time-out."""
+        if len(claims) <= SAMPLE or not all(isinstance(one, DatabaseBusy) for one in errors):
+            return False
+        sample = (claims[0], claims[len(claims) // 2], claims[-1])
+        return all(isinstance(self._try([one]), DatabaseBusy) for one in sample)
 
     def _note(self, claim: Claim, error: DatabaseError) -> None:
         self._alone[claim.id] = (claim, error)
@@ -115,8 +133,7 @@ class Isolation:
             RuleRefused: all of them were refused alike.
         """
         first = errors[0]
-        passing = isinstance(first, StatementTimedOut | DatabaseBusy)
-        if passing or any(error.code != first.code for error in errors):
+        if isinstance(first, DatabaseBusy) or any(one.code != first.code for one in errors):
             return
         with self.tools.ledger.transaction() as tx:
             newest = tx.operations.newest(self.rule.name, SAMPLE)

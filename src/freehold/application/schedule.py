@@ -162,12 +162,18 @@ class Scheduler:
     def sleep_seconds(self, rule: Rule) -> float:
         """Return how long nothing of this rule falls due, at most one poll interval."""
         poll = self._poll.total_seconds()
-        with self._ledger.transaction() as tx:
-            if isinstance(rule.schedule, Precise):
-                wake = tx.holds(rule).next_due(tx.now + self._poll)
-            else:
-                wake = next_after(rule.schedule, tx.now)
-            return poll if wake is None else min(poll, max(0.0, (wake - tx.now).total_seconds()))
+        try:
+            with self._ledger.transaction() as tx:
+                wake = self._next_wake(tx, rule)
+                due_in = poll if wake is None else (wake - tx.now).total_seconds()
+        except RuleRefused:
+            return poll  # the scan says what is wrong, and pauses the rule
+        return min(poll, max(0.0, due_in))
+
+    def _next_wake(self, tx: Transaction, rule: Rule) -> datetime | None:
+        if isinstance(rule.schedule, Precise):
+            return tx.holds(rule).next_due(tx.now + self._poll)
+        return next_after(rule.schedule, tx.now)
 
 
 def _rolls_up(rule: Rule) -> bool:

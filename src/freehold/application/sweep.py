@@ -1,15 +1,18 @@
 """The sweep: takes back ended leases, closes what needs nothing any more, reads from the start.
 
-*Invariants*: every write repeats the state that it was decided on; a sweep is bounded in rows.
+*Invariants*: every write repeats the state that it was decided on; a sweep is bounded in rows; what
+fails of one rule keeps no other from being swept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from freehold.application.scan import Scanner
+from freehold.domain.errors import DatabaseAway, DatabaseError
 from freehold.domain.operations import Claim
 from freehold.domain.retries import Failure, FailureClass
 from freehold.domain.rules import Rule
@@ -25,12 +28,17 @@ NOT_DUE_ANY_MORE = "no longer held"
 
 @dataclass(slots=True)
 class SweepResult:
-    """Counts of one sweep."""
+    """Counts of one sweep.
+
+    Attributes:
+        troubles: steps that the database refused, each with its error.
+    """
 
     returned_count: int = 0
     buried_count: int = 0
     closed_count: int = 0
     forgotten_count: int = 0
+    troubles: list[tuple[str, DatabaseError]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -54,18 +62,24 @@ class Sweeper:
         """Do one round over all rules.
 
         Again: does only what is left.
+
+        Raises:
+            DatabaseAway: the database cannot be reached; try again later.
         """
         result = SweepResult()
-        self.ledger.keep_house()
-        self._take_back(rules, result)
+        steps: dict[str, Callable[[], None]] = {"leases": partial(self._take_back, rules, result)}
         for rule in rules:
-            self._close_settled(rule, result)
-            self._look_at_empty(rule)
-        with self.ledger.transaction() as tx:
-            silent = tx.workers.forget_silent(tx.now - SILENT_AFTER)
-            result.forgotten_count = len(silent)
+            steps[f"review of {rule.name}"] = partial(self._close_settled, rule, result)
+            steps[f"empty dues of {rule.name}"] = partial(self._look_at_empty, rule)
+        steps |= {"workers": partial(self._forget_silent, result), "house": self.ledger.keep_house}
+        for name, step in steps.items():
+            _take(name, step, result)
         self.checkpoint.reach(Boundary.SWEPT)
         return result
+
+    def _forget_silent(self, result: SweepResult) -> None:
+        with self.ledger.transaction() as tx:
+            result.forgotten_count = len(tx.workers.forget_silent(tx.now - SILENT_AFTER))
 
     def _take_back(self, rules: Sequence[Rule], result: SweepResult) -> None:
         """Return ended leases; bury operations whose attempts a killed worker used up."""
@@ -93,3 +107,13 @@ class Sweeper:
     def _look_at_empty(self, rule: Rule) -> None:
         cursors = self._cursors.setdefault(rule.name, _Cursors())
         cursors.empty_due = self.scanner.scan_empty(rule, cursors.empty_due, PAGE)
+
+
+def _take(name: str, step: Callable[[], None], result: SweepResult) -> None:
+    """Take one step of a sweep; what it is refused is noted, and the next one taken."""
+    try:
+        step()
+    except DatabaseAway:
+        raise
+    except DatabaseError as error:
+        result.troubles.append((name, error))

@@ -17,6 +17,7 @@ from freehold.application.release import BatchResult, release_batch
 from freehold.application.repeat import repeated
 from freehold.application.rulestate import (
     admit,
+    batch_size,
     be_careful,
     may_work,
     pause,
@@ -166,6 +167,7 @@ class Worker:
         tools = self._tools
         try:
             repeated(lambda: self._first(rule, taken), tools.dice, tools.pause)
+            self._under_lease(rule, taken)
         except CUTTABLE as error:
             if not taken.claims:
                 raise
@@ -180,7 +182,7 @@ class Worker:
         return self._worked(rule, taken, taken.result or BatchResult())
 
     def _first(self, rule: Rule, taken: _Taken) -> None:
-        """Try the whole batch: in one transaction, or take a lease and then release under it."""
+        """Try the whole batch in one transaction, or take it under a lease."""
         taken.claims, taken.result = (), None
         with self._ledger.transaction() as tx:
             taken.server_started_at = self._ledger.server_started_at
@@ -194,14 +196,17 @@ class Worker:
             self._tools.checkpoint.reach(Boundary.CLAIMED)
             if taken.claims and not taken.state.leased:
                 taken.result = release_batch(tx, rule, taken.claims, self._tools.checkpoint)
-        if taken.claims and taken.state.leased:
+
+    def _under_lease(self, rule: Rule, taken: _Taken) -> None:
+        """Release what was leased; never repeated with its claim, which would strand the lease."""
+        if taken.claims and taken.state is not None and taken.state.leased:
             self._tools.checkpoint.reach(Boundary.LEASE_COMMITTED)
             taken.result = release_these(self._tools, rule, taken.claims)
 
     def _claim(
         self, tx: Transaction, rule: Rule, taken: _Taken, state: RuleState
     ) -> Sequence[Claim]:
-        size = min(rule.batch_size, state.batch_limit or rule.batch_size)
+        size = min(batch_size(self._ledger, rule), state.batch_limit or rule.batch_size)
         if taken.named is not None:
             return _claim_named(tx, rule, taken.named, size, self._until(tx, state))
         memory = self._memory(rule)

@@ -59,9 +59,12 @@ class Journal:
                 closed=result.closed_count,
             )
 
-    def database_trouble(self, loop: str, error: DatabaseError) -> None:
+    def database_trouble(self, loop: str, error: DatabaseError, rule: Rule | None = None) -> None:
         """Say that a loop is waiting for the database; the text may name no value, only the code."""
-        self._log.warning("database", loop=loop, error=type(error).__name__, code=error.code)
+        name = {} if rule is None else {"rule": rule.name}
+        self._log.warning(
+            "database", loop=loop, error=type(error).__name__, code=error.code, **name
+        )
 
     def say(self, event: str, **fields: str | float | None) -> None:
         """Say anything else that holds no guest data."""

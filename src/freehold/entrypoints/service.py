@@ -20,7 +20,7 @@ from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
 from freehold.application.work import PassEnd, Worker
 from freehold.bootstrap import open_ledger
-from freehold.domain.errors import DatabaseBusy, DatabaseError
+from freehold.domain.errors import DatabaseAway, DatabaseError
 from freehold.domain.rules import Rule
 from freehold.entrypoints.journal import Journal
 from freehold.entrypoints.pacing import AHEAD_SECONDS, IdlePause
@@ -121,15 +121,19 @@ class Service:
 
     def _until_due(self, scheduler: Scheduler) -> float:
         poll = self.settings.loops.poll.total_seconds()
-        return min((scheduler.sleep_seconds(rule) for rule in self.settings.rules), default=poll)
+        waits = [poll]
+        self._each_rule("scan", lambda rule: waits.append(scheduler.sleep_seconds(rule)))
+        return min(waits)
 
     def _each_rule(self, loop: str, step: Callable[[Rule], None]) -> None:
-        """Do a step for every rule; a rule that meets a locked database holds up no other."""
+        """Do a step for every rule; one that the database refuses holds up no other."""
         for rule in self.settings.rules:
             try:
                 step(rule)
-            except DatabaseBusy as error:
-                self.journal.database_trouble(loop, error)
+            except DatabaseAway:
+                raise
+            except DatabaseError as error:
+                self.journal.database_trouble(loop, error, rule)
 
     def _fire(self, scheduler: Scheduler, rule: Rule) -> bool:
         """Fire a rule's schedule; True when its scan stopped far ahead of the workers."""
@@ -168,7 +172,10 @@ class Service:
         sweeper = Sweeper(ledger, self.checkpoint, Scanner(ledger, self.checkpoint))
 
         def step() -> float:
-            self.journal.swept(sweeper.sweep(self.settings.rules))
+            result = sweeper.sweep(self.settings.rules)
+            self.journal.swept(result)
+            for name, error in result.troubles:
+                self.journal.database_trouble(f"sweep, {name}", error)
             for worker in self.workers:
                 worker.forget_floors()
             return self.settings.loops.sweep.total_seconds()
@@ -281,6 +288,8 @@ class _Drainer:
                 return
             if scan.finished and not self._something_ready(rule):
                 return
+            if idle:  # others have the work in hand
+                self._stop.wait(AHEAD_SECONDS)
         self.done.left = True
 
     def _work(self, rule: Rule) -> bool:

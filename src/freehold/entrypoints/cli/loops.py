@@ -194,6 +194,8 @@ def sweep(context: typer.Context) -> None:
         {"returned": result.returned_count, "closed": result.closed_count},
         lambda: typer.echo(f"returned {result.returned_count}, closed {result.closed_count}"),
     )
+    for _, error in result.troubles:
+        raise error
 
 
 def _chosen(call: Invocation, name: str | None) -> Sequence[Rule]:
