@@ -116,10 +116,28 @@ def uncommented(text: str) -> str:
     return head + sign[2:] + "\n".join(line.removeprefix("# ") for line in rule.splitlines())
 
 
+def test_init_writes_nothing_where_the_table_cannot_be_read(tmp_path: Path) -> None:
+    for url in (SECRET_URL, "sqlite:///none.db"):
+        ended = freehold("init", "--url", url, "--table", "carts", cwd=tmp_path)
+        assert ended.code == 5
+        assert "cannot be reached" in ended.sentence
+        assert "s3cret" not in ended.err
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_init_guesses_no_number_of_a_status(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.execute("create table t (id integer primary key, state integer)")
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    assert freehold("init", "--url", url, "--table", "t", cwd=tmp_path).code == 0
+    (rule,) = tomllib.loads(uncommented((tmp_path / "freehold.toml").read_text()))["rules"]
+    assert rule["held"] == [{"state": "?"}]
+    assert rule["expire"] == {"set": {"state": "?"}}
+
+
 def test_init_writes_no_password(tmp_path: Path) -> None:
-    ended = freehold("init", "--url", SECRET_URL, "--table", "carts", cwd=tmp_path)
-    assert ended.code == 0
-    assert ended.err == ("The database cannot be reached, so no columns are proposed.\n")
+    ended = freehold("init", "--url", SECRET_URL, cwd=tmp_path)
+    assert (ended.code, ended.err) == (0, "")
     text = (tmp_path / "freehold.toml").read_text(encoding="utf-8")
     assert "s3cret" not in text + ended.out
     assert "FREEHOLD_DATABASE__URL_FILE" in text

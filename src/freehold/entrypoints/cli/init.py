@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freehold.domain.errors import DatabaseError, RefusedByState, UsageError
+from freehold.domain.errors import DatabaseAway, RefusedByState, UsageError
 from freehold.entrypoints.cli.context import invocation
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def init(
     call.show(
         {"file": str(path), "drafted": bool(columns)},
         lambda: typer.echo(
-            f"wrote {path}; check it, then run: freehold config check · freehold db upgrade"
+            f"wrote {path}; check it, then run: freehold config check · freehold doctor · "
+            "freehold db upgrade · freehold plan"
         ),
     )
 
@@ -90,13 +91,15 @@ def _table(text: str) -> TableName:
         raise UsageError(f"--table {error}.") from None
 
 
-def _columns(settings: Settings, table: TableName) -> Mapping[str, Column] | None:
-    """Read the table's columns; None, and a word about it, where the database is away."""
-    try:
-        found = _read(settings, table)
-    except DatabaseError:
-        typer.echo("The database cannot be reached, so no columns are proposed.", err=True)
-        return None
+def _columns(settings: Settings, table: TableName) -> Mapping[str, Column]:
+    """Read the table's columns.
+
+    Raises:
+        DatabaseError: the database is away; writing a file without the rule that was asked for
+            would only stand in the way of the next try.
+        UsageError: there is no such table.
+    """
+    found = _read(settings, table)
     if not found:
         raise UsageError(
             f"There is no table {table} in that database, or it may not be seen; check the exact "
@@ -111,7 +114,7 @@ def _read(settings: Settings, table: TableName) -> Mapping[str, Column]:
 
     url = settings.database.url
     if url.startswith("sqlite:") and not sqlite_path(url).exists():
-        raise DatabaseError("no such file")  # opening it would make it
+        raise DatabaseAway(f"no file {sqlite_path(url)}")  # opening it would make it
     session: Any = open_session(settings)
     try:
         session.begin()

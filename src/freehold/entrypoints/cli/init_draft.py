@@ -160,15 +160,25 @@ def _held(columns: Mapping[str, Column]) -> Iterator[str]:
         (one for one in columns.values() if _ENDED.search(one.name) and one.nullable), None
     )
     if status is not None:
-        column = toml_text({status: "held"})
-        yield f"held = [{column}]  # CHECK: the value that a held row has"
-        yield f"expire = {{ set = {toml_text({status: 'expired'})} }}  # CHECK: the value after it"
+        yield from _status(columns[status])
         return
     if ended is not None:
         yield f"held = [{toml_text({ended.name: {'is': 'null'}})}]  # CHECK: what a held row has"
     else:
         yield f"held = [{{ {OPEN} = {OPEN} }}]  # OPEN: what only a held row has"
     yield f"expire = {{ set = {{ {OPEN} = {OPEN} }} }}  # OPEN: what to write, or {{ delete = true }}"
+
+
+def _status(column: Column) -> Iterator[str]:
+    """Propose words for a column of words; what a number means nobody can guess."""
+    if _WHOLE.match(column.type):
+        name = toml_text(column.name)
+        yield f"held = [{{ {name} = {OPEN} }}]  # OPEN: the number that a held row has"
+        yield f"expire = {{ set = {{ {name} = {OPEN} }} }}  # OPEN: the number after it"
+        return
+    held, expired = toml_text({column.name: "held"}), toml_text({column.name: "expired"})
+    yield f"held = [{held}]  # CHECK: the value that a held row has"
+    yield f"expire = {{ set = {expired} }}  # CHECK: the value after it"
 
 
 def _due(columns: Mapping[str, Column]) -> Iterator[str]:
