@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
+from contextlib import closing
 from typing import TYPE_CHECKING, Self
 
 from tests.e2e.command import PROGRAM, environment, freehold
@@ -42,9 +44,10 @@ class Running:
                 return entry
         raise AssertionError(f"the service ended without {event}")
 
-    def stop(self) -> int:
+    def stop(self, times: int = 1) -> int:
         """Send SIGTERM and return the exit code."""
-        self._process.send_signal(signal.SIGTERM)
+        for _ in range(times):
+            self._process.send_signal(signal.SIGTERM)
         self._process.communicate(timeout=30)
         return self._process.returncode
 
@@ -60,6 +63,34 @@ def test_it_releases_what_is_due_and_drains_on_sigterm(tmp_path: Path, database_
         assert service.wait_for("batch")["released"] == 10
         assert service.stop() == 0
     assert statuses(database_url) == {"expired": 10, "held": 1, "paid": 1}
+
+
+def test_it_says_that_it_started_and_takes_two_signals_at_once_for_one(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    """`timeout` signals the process, and then its group, so that both reach it."""
+    started(tmp_path, sqlite_url)
+    with Running(tmp_path) as service:
+        assert service.wait_for("started")["roles"] == "scan,work"
+        service.wait_for("batch")
+        assert service.stop(times=2) == 0
+    assert freehold("status", "--json", cwd=tmp_path).data["processes"] == []
+
+
+def test_a_one_shot_says_what_failed_and_a_pipe_gets_no_boxes(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    started(tmp_path, sqlite_url)
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as lite:
+        lite.execute(
+            "create trigger no before update on carts when old.id = 3 "
+            "begin select raise(abort, 'no'); end"
+        )
+    ended = freehold("run", "--until-idle", cwd=tmp_path)
+    assert ended.out == "released 9 holds; 1 failed, to be tried again later\n"
+    shown = freehold("status", cwd=tmp_path).out
+    assert shown.startswith("✗ ")
+    assert "─" not in shown
 
 
 def test_scan_and_work_may_be_two_processes(tmp_path: Path, database_url: str) -> None:

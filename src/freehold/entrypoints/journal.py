@@ -59,6 +59,13 @@ class Journal:
                 closed=result.closed_count,
             )
 
+    def paused(self, rule: Rule, *, paused: bool) -> None:
+        """Say that a rule was paused, or works again; `freehold status` has the reason."""
+        if paused:
+            self._log.warning("paused", rule=rule.name)
+        else:
+            self._log.info("resumed", rule=rule.name)
+
     def database_trouble(self, loop: str, error: DatabaseError, rule: Rule | None = None) -> None:
         """Say that a loop is waiting for the database; the text may name no value, only the code."""
         name = {} if rule is None else {"rule": rule.name}

@@ -24,7 +24,7 @@ from freehold.domain.errors import DatabaseAway, DatabaseError
 from freehold.domain.rules import Rule
 from freehold.entrypoints.journal import Journal
 from freehold.entrypoints.pacing import AHEAD_SECONDS, IdlePause
-from freehold.ports.ledger import Ledger, RuleCondition
+from freehold.ports.ledger import Ledger, RuleCondition, RuleState
 from freehold.ports.system import Checkpoint
 from freehold.settings import Settings
 
@@ -45,6 +45,7 @@ class Service:
 
     Attributes:
         wake: set when this process wrote operations, so that its worker need not poll.
+        paused: the rules that this process has told to be paused.
     """
 
     settings: Settings
@@ -53,6 +54,7 @@ class Service:
     stop: StopRequest = field(default_factory=StopRequest)
     wake: threading.Event = field(default_factory=threading.Event)
     workers: list[Worker] = field(default_factory=list)
+    paused: set[str] = field(default_factory=set)
     crash: Exception | None = None
     _name: str = field(default_factory=lambda: SystemDice().name())
 
@@ -65,10 +67,12 @@ class Service:
             alone = Role.SCAN not in roles
             loops += [("work", self._work_loop(alone=alone)), ("sweep", self._sweep_loop())]
         threads = [threading.Thread(target=loop, name=name) for name, loop in loops]
+        self.journal.say("started", roles=",".join(roles), pid=os.getpid())
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        self.journal.say("stopped", pid=os.getpid())
         if self.crash is not None:
             raise self.crash
 
@@ -162,10 +166,18 @@ class Service:
 
         def step() -> float:
             ends: list[PassEnd] = []
-            self._each_rule("work", lambda rule: ends.append(worker.work(rule).end))
+            self._each_rule("work", lambda rule: ends.append(self._work(worker, rule)))
             return pause.after(busy=PassEnd.WORKED in ends)
 
         return lambda: self._loop("work", step, ledger.close)
+
+    def _work(self, worker: Worker, rule: Rule) -> PassEnd:
+        """Work one batch of a rule; say it once when the rule is paused, or works again."""
+        end = worker.work(rule).end
+        if (end is PassEnd.PAUSED) != (rule.name in self.paused):
+            self.paused ^= {rule.name}
+            self.journal.paused(rule, paused=end is PassEnd.PAUSED)
+        return end
 
     def _sweep_loop(self) -> Callable[[], None]:
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
@@ -215,11 +227,13 @@ class Drain:
     """What a one-shot did.
 
     Attributes:
+        failed_count: attempts that failed and will be tried again.
         left: the limit or the time was used up before the work was.
         held_up: rules that could not work, each with its reason.
     """
 
     total: BatchResult = field(default_factory=BatchResult)
+    failed_count: int = 0
     left: bool = False
     held_up: dict[str, str] = field(default_factory=dict)
 
@@ -253,10 +267,17 @@ def drain_once(
             with ledger.transaction() as tx:
                 state = tx.rules.read(rule.name)
             if state is not None and state.condition is not RuleCondition.ACTIVE:
-                drain.done.held_up[rule.name] = state.reason or state.condition.value
+                drain.done.held_up[rule.name] = _reason(state)
     finally:
         ledger.close()
     return drain.done
+
+
+def _reason(state: RuleState) -> str:
+    """Return why a rule cannot work; a pause's reason is the database's, and needs a next step."""
+    reason = state.reason or state.condition.value
+    paused = state.condition is RuleCondition.PAUSED
+    return f"{reason.rstrip('.')}; `freehold doctor` says what to mend" if paused else reason
 
 
 class _Drainer:
@@ -299,6 +320,7 @@ class _Drainer:
             if done.end is not PassEnd.WORKED:
                 return True
             self.done.total.add(done.batch)
+            self.done.failed_count += max(0, done.claimed_count - done.batch.total)
         return False
 
     def _something_ready(self, rule: Rule) -> bool:

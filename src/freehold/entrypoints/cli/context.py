@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +61,16 @@ class Invocation:
     def show(self, data: Any, text: Callable[[], None]) -> None:
         """Print data: as JSON if that was asked for, else the way `text` prints it."""
         if self.json:
-            typer.echo(json.dumps(data, ensure_ascii=False, default=str, indent=2, allow_nan=False))
+            typer.echo(
+                json.dumps(data, ensure_ascii=False, default=_plain, indent=2, allow_nan=False)
+            )
         else:
             text()
+
+
+def _plain(value: object) -> str:
+    """Write what JSON has no type for: instants as RFC 3339 wants them, the rest as text."""
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 PIPE_COLUMNS = 160  # where there is no terminal whose width could be asked

@@ -12,8 +12,10 @@ from freehold.entrypoints.cli.context import Invocation, invocation
 
 if TYPE_CHECKING:
     from freehold.domain.rules import Rule
-    from freehold.entrypoints.service import Role
+    from freehold.entrypoints.service import Drain, Role
     from freehold.settings import Settings
+
+SAME_WISH_SECONDS = 1.0  # a second signal that comes sooner is the first one, sent to the group
 
 
 def register(app: typer.Typer) -> None:
@@ -29,10 +31,12 @@ def run(
         bool, typer.Option("--until-idle", help="End as soon as nothing is due.")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="With --until-idle: release about so many holds.")
+        int | None,
+        typer.Option(min=1, help="With --until-idle: end after the batch that reaches so many."),
     ] = None,
     deadline: Annotated[
-        str | None, typer.Option(help="With --until-idle: end after so long, as in 50s.")
+        str | None,
+        typer.Option(help="With --until-idle: begin no batch after so long, as in 50s."),
     ] = None,
 ) -> None:
     """Run the service until SIGTERM, or until nothing is due.
@@ -48,6 +52,7 @@ def run(
     call = invocation(context)
     settings = call.settings()
     roles = _roles(role)
+    _require_until_idle(until_idle=until_idle, limit=limit, deadline=deadline)
     _require_rules(settings)
     with call.ledger(settings):
         pass
@@ -75,16 +80,39 @@ def _run_until_idle(
         {
             "released": drain.total.released_count,
             "skipped": dict(drain.total.skipped),
+            "failed": drain.failed_count,
+            "dead": drain.total.buried_count,
             "left": drain.left,
             "held_up": drain.held_up,
         },
-        lambda: typer.echo(f"released {drain.total.released_count} holds"),
+        lambda: typer.echo(_ended(drain)),
     )
     if drain.held_up:
         name, reason = next(iter(drain.held_up.items()))
         raise RefusedByState(f"Rule {name} cannot work: {reason}.")
     if drain.left and not stop.stopping:
         raise WorkLeft("Work is left over: the limit or the time was used up; run it again.")
+
+
+def _ended(drain: Drain) -> str:
+    """Say what a one-shot did, and what did not go well in it."""
+    parts = [_released(drain.total.released_count)]
+    if drain.failed_count:
+        parts.append(f"{drain.failed_count} failed, to be tried again later")
+    if drain.total.buried_count:
+        parts.append(f"{drain.total.buried_count} to `freehold review list`")
+    return "; ".join(parts)
+
+
+def _released(count: int) -> str:
+    return f"released {count} hold{'' if count == 1 else 's'}"
+
+
+def _require_until_idle(*, until_idle: bool, limit: int | None, deadline: str | None) -> None:
+    from freehold.domain.errors import UsageError
+
+    if not until_idle and (limit is not None or deadline is not None):
+        raise UsageError("--limit and --deadline end a one-shot only: add --until-idle.")
 
 
 def _seconds(deadline: str) -> float:
@@ -98,10 +126,22 @@ def _seconds(deadline: str) -> float:
 
 
 def _on_signals(ask_to_stop: Callable[[], None]) -> None:
-    """Drain at the first SIGTERM or SIGINT; let the second one end the process at once."""
+    """Drain at the first SIGTERM or SIGINT; let a later one end the process at once.
+
+    `timeout` and some supervisors signal the process and then its whole group, so that one wish
+    to stop comes twice: what follows within a second is the same wish.
+    """
+    from freehold.adapters.system import SystemClock
+
+    clock = SystemClock()
+    first: list[float] = []
 
     def handle(number: int, _: object) -> None:
-        signal.signal(number, signal.SIG_DFL)
+        now = clock.monotonic()
+        if first and now - first[0] >= SAME_WISH_SECONDS:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        first.append(now)
         ask_to_stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -173,7 +213,7 @@ def work(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
                 total.add(done.batch)
     call.show(
         {"released": total.released_count, "skipped": dict(total.skipped)},
-        lambda: typer.echo(f"released {total.released_count} holds"),
+        lambda: typer.echo(_released(total.released_count)),
     )
 
 

@@ -29,7 +29,7 @@ _CONDITIONS = {
 def show(seen: Status, console: Console | None = None) -> None:
     """Print the whole picture: verdict, rules, what ended, processes."""
     console = console or people()
-    console.print(_verdict(seen))
+    console.print(_verdict(seen, boxed=console.is_terminal and not console.no_color))
     console.print(
         Group(
             _waiting(seen),
@@ -42,12 +42,13 @@ def show(seen: Status, console: Console | None = None) -> None:
     )
 
 
-def _verdict(seen: Status) -> RenderableType:
+def _verdict(seen: Status, *, boxed: bool) -> RenderableType:
     if not seen.findings:
-        return Panel(
-            "[bold green]All is well.[/]  Nothing waits beyond its promise.", style="green"
-        )
+        well = "[bold green]All is well.[/]  Nothing waits beyond its promise."
+        return Panel(well, style="green") if boxed else f"{well}\n"
     lines = "\n".join(f"[bold red]✗[/] {escape(finding)}" for finding in seen.findings)
+    if not boxed:
+        return f"{lines}\n"
     return Panel(
         lines, border_style="red", title=f"{len(seen.findings)} to look at", title_align="left"
     )

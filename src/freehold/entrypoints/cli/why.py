@@ -19,7 +19,12 @@ def register(app: typer.Typer) -> None:
 
 def why(
     context: typer.Context,
-    key: Annotated[str, typer.Argument(help="The hold's key; `a,b` where it has two columns.")],
+    key: Annotated[
+        str,
+        typer.Argument(
+            help="The hold's key; `a,b` where it has two columns, or a JSON list if a value has a comma."
+        ),
+    ],
     rule: Annotated[str | None, typer.Option(help="Look under this rule only.")] = None,
 ) -> None:
     """Say what happened to one hold, or why it is not released.
@@ -92,4 +97,4 @@ def _print(one: Why) -> None:
             lines.add_row(f"{happened.at:%Y-%m-%d %H:%M:%S}", escape(happened.what))
         console.print(lines)
     console.print()
-    console.print(escape(one.answer))
+    console.print(escape(one.answer), soft_wrap=not console.is_terminal)
