@@ -118,6 +118,40 @@ def test_an_unknown_option_and_an_unknown_command(tmp_path: Path) -> None:
         assert "Traceback" not in ended.err
 
 
+def test_a_limit_of_a_service(tmp_path: Path, sqlite_url: str) -> None:
+    upgraded(tmp_path, sqlite_url)
+    for option in (("--limit", "5"), ("--deadline", "5s")):
+        ended = freehold("run", *option, cwd=tmp_path)
+        assert ended.code == 2
+        assert "--until-idle" in ended.sentence
+
+
+def test_a_review_that_matches_nothing(tmp_path: Path, sqlite_url: str) -> None:
+    upgraded(tmp_path, sqlite_url)
+    who = ("--by", "ann", "--reason", "test", "--rule", "cart")
+    ended = freehold("review", "discard", "--matching", "x", *who, cwd=tmp_path)
+    assert ended.code == 6
+    assert "Nothing in review matches" in ended.sentence
+
+
+def test_a_folder_that_cannot_be_made_for_the_demonstration(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = freehold("demo", "--for", "1", "--folder", "file/below", cwd=tmp_path)
+    assert ended.code == 2
+    assert "--folder" in ended.sentence
+
+
+@pytest.mark.postgres
+def test_a_table_that_the_role_may_not_read(tmp_path: Path, postgres_url: str) -> None:
+    make_shop(tmp_path, postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("revoke all on carts from current_user")
+    ended = freehold("plan", cwd=tmp_path)
+    assert ended.code == 6
+    assert "permission denied for table carts" in ended.sentence
+    assert "freehold doctor" in ended.sentence
+
+
 def test_an_unreadable_duration(tmp_path: Path, sqlite_url: str) -> None:
     upgraded(tmp_path, sqlite_url)
     ended = freehold("run", "--until-idle", "--deadline", "soon", cwd=tmp_path)

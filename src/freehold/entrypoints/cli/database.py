@@ -87,7 +87,7 @@ def check(context: typer.Context) -> None:
         found = list(problems(session))
     finally:
         session.close()
-    call.show(found, lambda: typer.echo("the ledger is current" if not found else ""))
+    call.show(found, lambda: None if found else typer.echo("the ledger is current"))
     if found:
         raise CheckFailed(" ".join(found))
 

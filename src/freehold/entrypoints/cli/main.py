@@ -15,7 +15,13 @@ from typing import Annotated
 import typer
 
 from freehold import __version__
-from freehold.domain.errors import DatabaseAway, DatabaseBusy, ExitCode, FreeholdError
+from freehold.domain.errors import (
+    DatabaseAway,
+    DatabaseBusy,
+    ExitCode,
+    FreeholdError,
+    RuleRefused,
+)
 from freehold.entrypoints.cli.context import Invocation
 
 app = typer.Typer(
@@ -69,7 +75,6 @@ def everything(
 
 def main() -> None:
     """Run the command line and exit with its documented code."""
-    command_tree()
     sys.exit(_run(hoisted(sys.argv[1:])))
 
 
@@ -100,10 +105,10 @@ def hoisted(arguments: list[str]) -> list[str]:
 
 def _run(arguments: list[str]) -> int:
     try:
-        code = app(arguments, standalone_mode=False)
+        code = command_tree()(arguments, standalone_mode=False)
     except FreeholdError as error:
         typer.echo(f"freehold: {sentence(error)}", err=True)
-        return int(error.exit_code)
+        return int(ExitCode.REFUSED if isinstance(error, RuleRefused) else error.exit_code)
     except typer.Abort:
         return int(ExitCode.INTERRUPTED)
     except KeyboardInterrupt:
@@ -118,12 +123,18 @@ def sentence(error: FreeholdError) -> str:
     if isinstance(error, DatabaseAway):
         return (
             f"The database cannot be reached ({error}). Nothing was lost; check [database] url "
-            "and that the server runs, then try again."
+            "(`freehold config show --origin`) and that the server runs, or that the file may be "
+            "written, then try again."
         )
     if isinstance(error, DatabaseBusy):
         return (
             f"The database is locked by another program ({error}). Nothing was lost; try again "
             "when it is done."
+        )
+    if isinstance(error, RuleRefused):
+        return (
+            f"The database refused ({error}). Nothing was changed; `freehold doctor` says what to "
+            "mend."
         )
     return str(error)
 

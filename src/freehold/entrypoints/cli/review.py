@@ -214,7 +214,7 @@ def _act(
     left = len(chosen) - count
     call.show(
         {word: count, "left": left},
-        lambda: typer.echo(f"{word} {count}" + (f"; {left} were not in review" if left else "")),
+        lambda: typer.echo(f"{word} {count}" + (f"; {left} not in review" if left else "")),
     )
 
 
@@ -229,8 +229,15 @@ def _chosen(reviews: Review, rule: Rule, ids: list[int] | None, matching: str | 
 def _require_count(matching: str | None, confirm: int | None, count: int, verb: str) -> None:
     from freehold.domain.errors import RefusedByState
 
-    if matching is not None and confirm != count:
+    if matching is None or confirm == count:
+        return
+    if not count:
         raise RefusedByState(
-            f"{count} operations match; look at `freehold review preview`, then "
-            f"{verb} them with --confirm {count}."
+            "Nothing in review matches; `freehold review list` shows what is there."
         )
+    some, them = (
+        ("1 operation matches", "it") if count == 1 else (f"{count} operations match", "them")
+    )
+    raise RefusedByState(
+        f"{some}; look at `freehold review preview`, then {verb} {them} with --confirm {count}."
+    )

@@ -45,8 +45,8 @@ def list_(context: typer.Context) -> None:
     def text() -> None:
         for row in rows:
             paused = f"  paused: {row['paused']}" if row["paused"] else ""
-            last = row["last"] or "never"
-            typer.echo(f"{row['rule']:<20} {row['schedule']:<28} last {last}{paused}")
+            last = (row["last"] or "never")[:19].replace("T", " ")
+            typer.echo(f"{row['rule']:<20} {row['schedule']:<28} last (UTC) {last}{paused}")
 
     call.show(rows, text)
 

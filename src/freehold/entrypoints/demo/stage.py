@@ -17,7 +17,7 @@ from rich.live import Live
 from freehold.adapters.sql.migrations import upgrade
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
 from freehold.bootstrap import open_session
-from freehold.domain.errors import RefusedByState
+from freehold.domain.errors import RefusedByState, UsageError
 from freehold.entrypoints.demo.screen import View, draw, look, plain
 from freehold.entrypoints.demo.shop import make_table
 from freehold.entrypoints.journal import Journal
@@ -65,9 +65,13 @@ class Stage:
 
         Raises:
             RefusedByState: the folder holds a demonstration already.
+            UsageError: the folder cannot be made.
         """
         where = (folder or Path(tempfile.mkdtemp(prefix="freehold-demo-"))).absolute()
-        where.mkdir(parents=True, exist_ok=True)
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--folder {where} cannot be made: {error.strerror}.") from None
         database, config = where / "shop.db", where / "freehold.toml"
         if database.exists() or config.exists():
             raise RefusedByState(f"{where} holds a demonstration already; name an empty folder.")
