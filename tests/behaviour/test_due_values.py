@@ -11,7 +11,7 @@ from freehold.adapters.system import Onwards
 from freehold.application.sweep import Sweeper
 from freehold.domain.due import DueKind, DueSpec, EmptyDue
 from freehold.domain.rules import Rule, TableName
-from tests.behaviour.till import EXPIRE, HELD, Till
+from tests.behaviour.till import EXPIRE, HELD, Till, cart, hold, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -185,3 +185,14 @@ def test_an_empty_due_that_expired_long_ago_is_not_released_again(place: Place) 
     till.run()
     assert place.table("record", "generation, outcome") == [(1, "expired")]
     assert place.table("operation", "generation, state") == [(2, "dead")]
+
+
+def test_a_table_that_was_empty_at_first_tells_its_separator_later(lite: Place) -> None:
+    """Python and JavaScript write `2026-03-10T11:00:00`; a space would find it a day late."""
+    open_table(lite)
+    till = Till.open(lite, cart(lite))
+    assert till.run().released_count == 0
+
+    row = hold(1)
+    lite.host.insert("hold", [row | {"due": str(row["due"]).replace(" ", "T")}])
+    assert till.run_again(1, after=timedelta(seconds=20)).released_count == 1

@@ -79,19 +79,24 @@ class SqlLedger:
             raise
 
     def compiled(self, rule: Rule) -> RuleSql:
-        """Return the rule compiled against the live catalogue."""
+        """Return the rule compiled against the live catalogue.
+
+        While a textual due column has no value to take its spelling from, it is compiled each time.
+        """
         known = self._compiled.get(rule.name)
         if known is None or known.rule != rule:
             columns = columns_of(self.session, rule)
-            known = compile_rule(
-                rule, columns, self.session.dialect, sample_due=self._sample_due(rule)
-            )
-            self._compiled[rule.name] = known
+            spelled = self._spells_due(rule)
+            sample = self._sample_due(rule) if spelled else None
+            known = compile_rule(rule, columns, self.session.dialect, sample_due=sample)
+            if sample is not None or not spelled:
+                self._compiled[rule.name] = known
         return known
 
+    def _spells_due(self, rule: Rule) -> bool:
+        return self.session.dialect == "sqlite" and rule.due.kind is DueKind.NAIVE
+
     def _sample_due(self, rule: Rule) -> str | None:
-        if self.session.dialect != "sqlite" or rule.due.kind is not DueKind.NAIVE:
-            return None
         slots = {"table": quoted(rule.table), "due": f"h.{quote(rule.due.column)}"}
         rows, _ = self.session.run(fill(load("sqlite")["sample_due"], slots), {})
         return str(rows[0][0]) if rows else None
