@@ -126,7 +126,7 @@ def test_two_restarts_with_the_rule_in_hand_pause_it(pg: Place, postgres: Postgr
 def test_a_loss_is_remembered_until_the_server_is_back(pg: Place, postgres: PostgresServer) -> None:
     open_table(pg)
     put_holds(pg, range(1, 11))
-    till = Till.open(pg, cart(pg), At(Boundary.RELEASED, postgres.kill9))
+    till = Till.open(pg, cart(pg), At(Boundary.RELEASED, postgres.stop))
     till.scanner.scan(till.rule)
     pg.close()
     pg._host = None

@@ -20,7 +20,7 @@ from tests.behaviour.till import LONGER_THAN_ANY_DELAY, Till, cart, open_table, 
 if TYPE_CHECKING:
     from tests.behaviour.place import Place
 
-HOLDS = 20_000
+HOLDS = 6_000
 POSTGRES = {
     "find_due": {"hold_due", "operation_identity"},
     "next_due": {"hold_due"},
@@ -98,6 +98,7 @@ def _plans(place: Place) -> Plans:
     with ledger.transaction() as tx:
         tx.operations.lease("cart", 10, None, tx.now + timedelta(seconds=30))
         tx.operations.newest("cart", 3)
+        tx.operations.count_ready("cart", 100)
     place.advance(LONGER_THAN_ANY_DELAY)
     scheduler.sleep_seconds(rule)
     scanner.scan(rule)
@@ -108,7 +109,7 @@ def _plans(place: Place) -> Plans:
     return session.plans
 
 
-@pytest.mark.parametrize("statistics", ["none", "stale", "fresh"])
+@pytest.mark.parametrize("statistics", ["stale", "fresh"])
 def test_hot_statements_go_by_their_index(place: Place, statistics: str) -> None:
     open_table(place)
     place.host.run("create table spare (id integer primary key)")
@@ -128,8 +129,10 @@ def test_hot_statements_go_by_their_index(place: Place, statistics: str) -> None
     assert set(read_whole) <= {"sample_due"}, read_whole  # it stops at its first row
 
 
-@pytest.mark.parametrize("joins", ["any", "nested loops", "hash", "merge"])
-@pytest.mark.parametrize("statistics", ["empty", "stale"])
+@pytest.mark.parametrize(
+    ("statistics", "joins"),
+    [("none", "any"), *(("stale", joins) for joins in ("any", "nested loops", "hash", "merge"))],
+)
 def test_a_claim_takes_no_more_than_it_may(pg: Place, statistics: str, joins: str) -> None:
     name = pg.target.rpartition("/")[2]
     kinds = {"nested loops": "nestloop", "hash": "hashjoin", "merge": "mergejoin"}
@@ -164,11 +167,11 @@ def test_a_partial_index_of_an_enum_state_serves(pg: Place) -> None:
     pg.host.run("create table hold (id int primary key, status state, due timestamptz, token text)")
     pg.host.run(
         "insert into hold select n, 'held', timestamptz '2026-03-10 11:00+00', 'k' "
-        "from generate_series(1, 5000) n"
+        "from generate_series(1, 1000) n"
     )
     pg.host.run("create index hold_due on hold (due) where status = 'held'")
     session = explained(pg)
     rule = cart(pg, tenant=cart(pg).tenant.__class__())
     Scanner(SqlLedger(session, Onwards()), Onwards()).scan(rule)
     assert "hold_due" in session.plans["find_due"]
-    assert Till.open(pg, rule).run().released_count == 5_000
+    assert Till.open(pg, rule).run().released_count == 1_000

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from freehold.adapters.sql.session import Limits
+from freehold.domain.retries import RetryPolicy
 from tests.behaviour.place import NOON
 from tests.behaviour.till import (
     Dead,
@@ -28,19 +29,26 @@ if TYPE_CHECKING:
     from tests.behaviour.place import Place
 
 
-def test_300_poison_rows_at_the_head_delay_nobody(place: Place) -> None:
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(RetryPolicy((timedelta(seconds=10),)), id="two attempts"),
+        pytest.param(RetryPolicy(), id="six attempts", marks=pytest.mark.proof),
+    ],
+)
+def test_300_poison_rows_at_the_head_delay_nobody(place: Place, policy: RetryPolicy) -> None:
     open_table(place)
     put_holds(place, range(1, 1_001))
     refuse(place, "new.id <= 300", "the host says no")
-    till = Till.open(place, cart(place))
+    till = Till.open(place, cart(place, retry=policy))
 
     assert till.run().released_count == 700
     assert statuses(place) == {"expired": 700, "held": 300}
-    till.run_again(5)
+    till.run_again(len(policy.delays))
     letters = dead(place)
     assert set(letters) == {str(n) for n in range(1, 301)}
-    assert set(letters.values()) == {Dead(6, "broken", "the host says no")}
-    assert attempts(place) == {str(n): 6 for n in range(1, 301)}
+    assert set(letters.values()) == {Dead(policy.attempts_max, "broken", "the host says no")}
+    assert attempts(place) == {str(n): policy.attempts_max for n in range(1, 301)}
 
     put_holds(place, range(2_001, 2_051), due=place.clock.at)
     place.advance(timedelta(seconds=3))
@@ -102,7 +110,8 @@ def _make_poison(place: Place) -> None:
     )
 
 
-def test_a_thousand_ticks_over_a_row_that_cannot_expire(place: Place) -> None:
+@pytest.mark.parametrize("ticks", [300, pytest.param(1_000, marks=pytest.mark.proof)])
+def test_ticks_over_a_row_that_cannot_expire(place: Place, ticks: int) -> None:
     """Scenario N6: six attempts in all, and no tick costs more than another."""
     open_table(place)
     put_holds(place, [1])
@@ -115,11 +124,11 @@ def test_a_thousand_ticks_over_a_row_that_cannot_expire(place: Place) -> None:
         return run(sql, parameters)
 
     till.ledger.session.run = counted  # type: ignore[method-assign]
-    for tick in range(1_000):  # noqa: B007  # `counted` reads it
-        place.advance(timedelta(seconds=5))
+    for tick in range(ticks):  # noqa: B007  # `counted` reads it
+        place.advance(timedelta(seconds=20))
         till.scanner.scan(till.rule)
         till.worker.work(till.rule)
-    late = {statements[tick] for tick in range(500, 1_000)}
+    late = {statements[tick] for tick in range(ticks // 2, ticks)}
     assert len(late) == 1
     assert late.pop() <= 8
     assert dead(place) == {"1": Dead(6, "broken", "never")}
