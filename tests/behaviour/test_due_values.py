@@ -10,7 +10,7 @@ import pytest
 from freehold.adapters.system import Onwards
 from freehold.application.sweep import Sweeper
 from freehold.domain.due import DueKind, DueSpec, EmptyDue
-from freehold.domain.rules import Rule, TableName
+from freehold.domain.rules import Now, Rule, SetColumns, TableName
 from tests.behaviour.till import EXPIRE, HELD, Till, cart, hold, open_table
 
 if TYPE_CHECKING:
@@ -196,3 +196,39 @@ def test_a_table_that_was_empty_at_first_tells_its_separator_later(lite: Place) 
     row = hold(1)
     lite.host.insert("hold", [row | {"due": str(row["due"]).replace(" ", "T")}])
     assert till.run_again(1, after=timedelta(seconds=20)).released_count == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "zone", "types", "due", "released"),
+    [
+        (DueKind.EPOCH_MILLIS, None, ("bigint", "integer"), "1773143999999", "1773144000000"),
+        (DueKind.EPOCH_SECONDS, None, ("numeric", "numeric"), "1773143999", "1773144000"),
+        (
+            DueKind.NAIVE,
+            "Europe/Berlin",
+            ("timestamp", "text"),
+            "'2026-03-10 12:59:59'",
+            "2026-03-10 13:00:00",
+        ),
+        (DueKind.DATE, "Europe/Berlin", ("date", "date"), "'2026-03-09'", "2026-03-10"),
+    ],
+)
+def test_the_instant_of_release_is_written_in_the_columns_own_kind(
+    place: Place, kind: DueKind, zone: str | None, types: tuple[str, str], due: str, released: str
+) -> None:
+    named = types[place.dialect == "sqlite"]
+    place.host.run(
+        f"create table moment (id int primary key, status text, due {named}, at {named})"
+    )
+    place.host.run(f"insert into moment values (1, 'held', {due}, null)")
+    rule = Rule(
+        "cart",
+        TableName("moment"),
+        ("id",),
+        HELD,
+        DueSpec("due", kind, zone),
+        SetColumns((("status", "expired"), ("at", Now()))),
+    )
+    assert Till.open(place, rule).run().released_count == 1
+    ((text,),) = place.host.run("select cast(at as text) from moment")
+    assert text.removesuffix(".000") == released

@@ -15,7 +15,7 @@ from typing import Any
 from freehold.adapters.sql.catalogue import Column, quote, quoted
 from freehold.adapters.sql.spelling import PostgresSpelling, Spelling, SqliteSpelling
 from freehold.adapters.sql.statements import is_several, parameters
-from freehold.domain.due import EmptyDue, due_bound
+from freehold.domain.due import EmptyDue, due_bound, zone_info
 from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import (
     Condition,
@@ -39,11 +39,14 @@ class RuleSql:
     parameters: Mapping[str, Any]
 
     def bounds(self, now: datetime) -> Mapping[str, Any]:
-        """Return the due bounds of this instant in the due column's own kind."""
+        """Return the due bounds of this instant in the due column's own kind, and its local time."""
+        local = now.astimezone(zone_info(self.rule.due.zone or "UTC"))
+        wall = {"now_wall": local.replace(tzinfo=None).isoformat()}
         if not self.rule.due.comparable_bare:
-            return {}
+            return wall
         bound = due_bound(self.rule.due, now)
         return {
+            **wall,
             "due_after": bound.after,
             "due_upto": bound.upto,
             "due_gap_from": bound.gap_from,
@@ -112,7 +115,7 @@ class _Compiler:
 
     def assigned(self, column: Column, value: Literal | Now) -> str:
         if isinstance(value, Now):
-            return self.spelling.now(column, self.rule.due.zone)
+            return self.spelling.now(column, self.rule.due)
         return "null" if value is None else self.value(column, value)
 
     def looks_expired(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from freehold.adapters.sql.catalogue import Column, quote
-from freehold.domain.due import DueKind
+from freehold.domain.due import DueKind, DueSpec
 from freehold.domain.rules import Literal
 
 _INTEGERS = ("smallint", "integer", "bigint")
@@ -48,8 +48,8 @@ class Spelling(Protocol):
         """Return the predicate with NULL read as false."""
         ...
 
-    def now(self, column: Column, zone: str | None) -> str:
-        """Return the instant of release in the column's own kind."""
+    def now(self, column: Column, due: DueSpec) -> str:
+        """Return the instant of release in the column's own kind, as the due column writes it."""
         ...
 
     def text_parameter(self, name: str) -> str:
@@ -127,12 +127,13 @@ class PostgresSpelling:
         """Read NULL as false."""
         return f"coalesce({predicate}, false)"
 
-    def now(self, column: Column, zone: str | None) -> str:
+    def now(self, column: Column, due: DueSpec) -> str:
         """Turn `:now` into the column's type; local kinds are UTC unless the rule names a zone."""
         if column.type in _INTEGERS or column.category == "N":
-            return "floor(extract(epoch from :now::timestamptz))"
+            factor = " * 1000" if due.kind is DueKind.EPOCH_MILLIS else ""
+            return f"floor(extract(epoch from :now::timestamptz){factor})"
         if column.type.startswith("timestamp without") or column.type == "date":
-            literal = (zone or "UTC").replace("'", "''")
+            literal = (due.zone or "UTC").replace("'", "''")
             return f"(:now::timestamptz at time zone '{literal}')::{column.type}"
         if column.category == "S":
             return """to_char(:now::timestamptz, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
@@ -210,11 +211,14 @@ class SqliteSpelling:
         """Read NULL as false."""
         return f"coalesce({predicate}, 0)"
 
-    def now(self, column: Column, zone: str | None) -> str:
-        """Seconds for numeric columns, else UTC text in the table's own shape."""
-        if "int" in column.type:
-            return "cast(strftime('%s', :now) as integer)"
-        return f"strftime('%Y-%m-%d{self.separator}%H:%M:%f', :now)"
+    def now(self, column: Column, due: DueSpec) -> str:
+        """A count for numeric columns, else text in the rule's zone and the table's own shape."""
+        if _is_numeric(column):
+            seconds = "cast(strftime('%s', :now) as integer)"
+            millis = "cast(substr(strftime('%f', :now), 4) as integer)"
+            return f"{seconds} * 1000 + {millis}" if due.kind is DueKind.EPOCH_MILLIS else seconds
+        time = "" if column.type == "date" else f"{self.separator}%H:%M:%f"
+        return f"strftime('%Y-%m-%d{time}', :now_wall)"
 
     def text_parameter(self, name: str) -> str:
         """Bind as it is."""
@@ -242,8 +246,7 @@ class SqliteSpelling:
 
     def due_cursor(self, column: Column) -> str:
         """Numeric kinds compare as numbers."""
-        numeric = any(part in column.type for part in ("int", "real", "num", "floa", "doub", "dec"))
-        return "cast(:cursor_due as numeric)" if numeric else ":cursor_due"
+        return "cast(:cursor_due as numeric)" if _is_numeric(column) else ":cursor_due"
 
     def unreadable(self, column: Column, kind: DueKind) -> str:
         """Find what does not begin like a date, or is no number: it sorts above every bound."""
@@ -251,6 +254,11 @@ class SqliteSpelling:
         if kind in (DueKind.EPOCH_SECONDS, DueKind.EPOCH_MILLIS):
             return f" or typeof({bare}) not in ('integer', 'real')"
         return f" or {bare} not glob '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'"
+
+
+def _is_numeric(column: Column) -> bool:
+    """Tell whether SQLite lets the column's declared type stand for numbers."""
+    return any(part in column.type for part in ("int", "real", "num", "floa", "doub", "dec"))
 
 
 def _text_of(literal: Literal) -> str | None:
