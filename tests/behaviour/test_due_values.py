@@ -10,6 +10,7 @@ import pytest
 from freehold.adapters.system import Onwards
 from freehold.application.sweep import Sweeper
 from freehold.domain.due import DueKind, DueSpec, EmptyDue
+from freehold.domain.expiry import DeferReason
 from freehold.domain.rules import Now, Rule, SetColumns, TableName
 from tests.behaviour.till import EXPIRE, HELD, Till, cart, hold, open_table
 
@@ -232,3 +233,18 @@ def test_the_instant_of_release_is_written_in_the_columns_own_kind(
     assert Till.open(place, rule).run().released_count == 1
     ((text,),) = place.host.run("select cast(at as text) from moment")
     assert text.removesuffix(".000") == released
+
+
+def test_a_zone_that_changed_under_open_work_releases_nothing_early(place: Place) -> None:
+    place.host.run(
+        "create table hold (id int primary key, tenant text, status text, token text, due text)"
+    )
+    place.host.insert("hold", [hold(1) | {"due": "2026-03-10T11:30:00"}])
+    till = Till.open(place, cart(place, due=DueSpec("due", DueKind.ISO, "UTC")))
+    till.scanner.scan(till.rule)
+
+    # Half past eleven in New York is half past three in the afternoon, UTC.
+    moved = Till.open(place, cart(place, due=DueSpec("due", DueKind.ISO, "America/New_York")))
+    assert moved.worker.work(moved.rule).batch.deferred == {DeferReason.NOT_DUE: 1}
+    assert moved.run_again(1, after=timedelta(hours=3)).released_count == 0
+    assert moved.run_again(1, after=timedelta(minutes=30)).released_count == 1

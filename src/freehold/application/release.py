@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from freehold.domain.due import read_due
 from freehold.domain.errors import ChangeLost
 from freehold.domain.expiry import (
     Decision,
@@ -127,7 +128,10 @@ def _decisions(
 def _decision(rule: Rule, claim: Claim, locked: LockedHold, now: datetime) -> Decision:
     if locked.matches:
         to_review = claim.after_expired and rule.again is Again.REVIEW
-        return decide_matching(claim.due_at, rule.due, now, to_review=to_review)
+        # The operation may have been found under another zone or kind: read the due anew.
+        due_at = read_due(rule.due, locked.due)
+        known = due_at if isinstance(due_at, datetime) else claim.due_at
+        return decide_matching(known, rule.due, now, to_review=to_review)
     if isinstance(locked.row, RowAbsence):
         return decide_absent(locked.row)
     if locked.row is None or locked.command is None:

@@ -47,12 +47,14 @@ class LockedHold:
 
     Attributes:
         matches: the row is held and equals the whole fence; then `command` and `row` are None.
+        due: the due column's text of a row that matches; the mapping of today reads it.
         command: what the operation asks for.
         row: what the table holds.
     """
 
     operation_id: int
     matches: bool
+    due: str | None = None
     command: ExpireHold | None = None
     row: HoldRow | RowAbsence | None = None
 

@@ -106,7 +106,7 @@ class SqlHolds:
     def lock(self, operation_ids: Sequence[int]) -> Sequence[LockedHold]:
         """Lock the rows of claimed operations and compare the whole fence."""
         rows = self._rows("lock_holds", ids=list(operation_ids))
-        matching = [LockedHold(row[0], matches=True) for row in rows if row[1]]
+        matching = [LockedHold(row[0], matches=True, due=row[2]) for row in rows if row[1]]
         differing = [row[0] for row in rows if not row[1]]
         seen = {row[0] for row in rows}
         missing = [one for one in operation_ids if one not in seen]

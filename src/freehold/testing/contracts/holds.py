@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from freehold.domain.due import read_due
 from freehold.domain.errors import ChangeLost, DatabaseAway, DatabaseBusy, RowRefused, RuleRefused
 from freehold.domain.expiry import RowAbsence
 from freehold.domain.names import digest, unpack
@@ -131,9 +132,9 @@ class ReleasingContract:
     def test_a_locked_row_matches_its_whole_fence(self, ground: Ground) -> None:
         ledger, ids = _found(ground, 1)
         with ledger.transaction() as tx:
-            assert list(tx.holds(ground.rule).lock([ids["1"]])) == [
-                LockedHold(ids["1"], matches=True)
-            ]
+            (locked,) = tx.holds(ground.rule).lock([ids["1"]])
+        assert locked == LockedHold(ids["1"], matches=True, due=locked.due)
+        assert read_due(ground.rule.due, locked.due) == NOW - SECOND
 
     def test_a_row_that_changed_is_read_as_it_is(self, ground: Ground) -> None:
         ledger, ids = _found(ground, 1, 2)

@@ -48,10 +48,11 @@ select count(*) from (
 -- Purpose: lock the rows of claimed operations in key order and compare the whole fence.
 -- Caller: adapters.sql.holds, once a batch
 -- Index: the customer's primary key; rows locked by the host are passed over, never waited for
-select o.id, h.matches
+select o.id, h.matches, h.due
 from (select * from {s}operation where id = any (:ids::bigint[]) order by {key_order_of_operation}) o
 cross join lateral (
-    select {is_held} and {identity} = o.identity and {guard} = o.guard as matches
+    select {is_held} and {identity} = o.identity and {guard} = o.guard as matches,
+           {due_text} as due
     from {table} h where {key_match} for {lock_strength} of h skip locked) h
 
 -- name: what_differs

@@ -51,7 +51,8 @@ select count(*) from (
 -- Differs: no row locks; the transaction is the only writer.
 -- Caller: adapters.sql.holds, once a batch
 -- Index: the customer's primary key, the primary key of operation
-select o.id, {is_held} and {identity} = o.identity and {guard} = o.guard as matches
+select o.id, {is_held} and {identity} = o.identity and {guard} = o.guard as matches,
+       {due_text} as due
 from {s}operation o cross join {table} h on {key_match}
 where o.id in (select value from json_each(:ids))
 
