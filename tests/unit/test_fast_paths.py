@@ -47,7 +47,7 @@ def test_an_array_literal_reads_back(values: list[str | None]) -> None:
     assert loader.load(literal) == values
 
 
-@pytest.mark.parametrize("values", [["a\0b"], ["\0"], ["a", "\0"]])
-def test_an_array_never_cuts_a_text_at_nul(values: list[str]) -> None:
+@pytest.mark.parametrize("values", [["a\0b"], ["\0"], ["a", "\0"], [None, "a\0b"]])
+def test_an_array_never_cuts_a_text_at_nul(values: list[str | None]) -> None:
     with pytest.raises(psycopg.DataError):
         ArrayDumper(list).dump(values)

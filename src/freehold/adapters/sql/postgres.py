@@ -76,11 +76,12 @@ class ArrayDumper(Dumper):
 
     def dump(self, obj: list[Any]) -> bytes:
         """Quote the elements; NUL, which no text of PostgreSQL holds, keeps them apart."""
-        if None in obj:
-            return f"{{{','.join(map(_array_element, obj))}}}".encode()
-        joined = _NUL.join(map(str, obj))
-        if joined.count(_NUL) >= max(len(obj), 1):
+        texts = obj if None not in obj else [one for one in obj if one is not None]
+        joined = _NUL.join(map(str, texts))
+        if joined.count(_NUL) >= max(len(texts), 1):
             raise psycopg.DataError("PostgreSQL text cannot hold NUL")
+        if texts is not obj:
+            return f"{{{','.join(map(_array_element, obj))}}}".encode()
         return f"{{{_quoted(joined)}}}".encode() if obj else b"{}"
 
 
