@@ -20,7 +20,7 @@ HEAD = """\
 This page is written by `scripts/write_cli_reference.py` from the commands' own help; a test compares them.
 
 `--json` and `--config FILE` may stand anywhere in a call. Data goes to stdout, everything else to stderr.
-Colour and boxes appear on a terminal only, and never with `NO_COLOR` set.
+Colour appears on a terminal only, and never with `NO_COLOR` set.
 
 ## Exit codes
 
@@ -32,7 +32,7 @@ Colour and boxes appear on a terminal only, and never with `NO_COLOR` set.
 | 3 | a check ran and found something: `doctor`, `audit`, `status --check`, `db check` |
 | 4 | work is left over: `--limit` or `--deadline` was used up |
 | 5 | the database cannot be reached, or is locked |
-| 6 | refused by the state of things: attach not confirmed, rule paused, tables missing, wrong count |
+| 6 | refused by the state of things: attach not confirmed, a rule paused since it fails as a whole, tables or rights missing, wrong count |
 | 130 | interrupted |
 
 ## Commands

@@ -299,3 +299,20 @@ def _make_stock(ward: Ward) -> None:
     ward.run("create table stock (id bigint primary key, note text);")
     if ward.dialect == "postgres":
         ward.run("grant select, update on stock to app;")
+
+
+@pytest.mark.parametrize(
+    ("kind", "other", "value"),
+    [
+        (DueKind.EPOCH_MILLIS, DueKind.EPOCH_SECONDS, 1_900_000_000),
+        (DueKind.EPOCH_SECONDS, DueKind.EPOCH_MILLIS, 1_900_000_000_000),
+    ],
+)
+def test_the_wrong_unit_is_refused(ward: Ward, kind: DueKind, other: DueKind, value: int) -> None:
+    ward.retype_due("bigint")
+    ward.run(
+        "insert into hold (id, tenant_id, status, token, due) "
+        f"values (1, 1, 'held', 'a', {value}), (2, 1, 'held', 'b', {value + 1});"
+    )
+    assert other in ward.refused(Code.DUE_UNIT, due(kind=kind)).sentence
+    assert Code.DUE_UNIT not in codes(ward.examine(due(kind=other)))

@@ -49,7 +49,7 @@ def test_kind_timestamptz_is_refused(ward: Ward) -> None:
     ],
 )
 def test_a_kind_that_the_affinity_breaks_is_refused(ward: Ward, kind: DueKind, type_: str) -> None:
-    _retype(ward, type_)
+    ward.retype_due(type_)
     assert f"kind {kind}" in ward.refused(Code.DUE_TYPE, due(kind=kind)).sentence
 
 
@@ -66,17 +66,12 @@ def test_a_kind_that_the_affinity_breaks_is_refused(ward: Ward, kind: DueKind, t
     ],
 )
 def test_a_kind_that_the_affinity_keeps_is_fine(ward: Ward, kind: DueKind, type_: str) -> None:
-    _retype(ward, type_)
-    assert codes(ward.examine(due(kind=kind))) <= {Code.FULL_SCAN, Code.ENGINE_VERSION}
-
-
-def _retype(ward: Ward, type_: str) -> None:
-    ward.run(
-        "drop index hold_due;\ndrop index hold_tenant;\nalter table hold drop column due;\n"
-        f"alter table hold add column due {type_};\n"
-        "create index hold_due on hold (due) where status = 'held';\n"
-        "create index hold_tenant on hold (tenant_id, due) where status = 'held';"
-    )
+    ward.retype_due(type_)
+    assert codes(ward.examine(due(kind=kind))) <= {
+        Code.FULL_SCAN,
+        Code.EQUAL_DUES,
+        Code.ENGINE_VERSION,
+    }
 
 
 @pytest.mark.parametrize("type_", ["", "blob"])

@@ -154,6 +154,17 @@ class Ward:
         assert [one.code for one in found] == [code]
         return checked(found[0])
 
+    def retype_due(self, type_: str) -> None:
+        """Give the due column another type; its values are lost."""
+        self.run(
+            "drop index hold_due;\ndrop index hold_tenant;\nalter table hold drop column due;\n"
+            f"alter table hold add column due {type_};\n"
+            "create index hold_due on hold (due) where status = 'held';\n"
+            "create index hold_tenant on hold (tenant_id, due) where status = 'held';"
+        )
+        if self.dialect == "postgres":
+            self.run("grant select (due) on hold to app;")
+
     def warned(self, code: Code, *rules: Rule, **options: Any) -> Finding:
         """Examine, and return the one warning of this code; nothing may be refused."""
         found = self.examine(*rules, **options)

@@ -47,7 +47,7 @@ def _of_rule(row: RuleStatus, seen: Status) -> Iterator[str]:
         yield f"The oldest hold of {name} that is due waits for {span(late)}; the promise is {promise}."
     if dead := row.count(OperationState.DEAD):
         verb = "waits" if dead == 1 else "wait"
-        yield f"{counted(dead)} of {name} {verb} in review; look at `freehold review list {name}`."
+        yield f"{counted(dead)} of {name} {verb} in review; look at `freehold review list --rule {name}`."
     if row.tick is not None and row.tick_late and not (row.state and row.state.scan_paused):
         ago = span(seen.now - row.tick.started_at)
         yield f"The scan of {name} is late: it last began {ago} ago."

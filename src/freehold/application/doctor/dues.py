@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 
-from freehold.application.doctor.findings import Code, Finding, fine, warn
-from freehold.domain.due import DueKind, EmptyDue, check_zone, read_due
+from freehold.application.doctor.findings import Code, Finding, fine, refuse, warn
+from freehold.domain.due import DueKind, DueSpec, EmptyDue, check_zone, read_due
 from freehold.domain.due_text import DueProblem
 from freehold.domain.rules import Rule
 from freehold.ports.inspection import Inspection, ServerFacts
 
 COUNT_MOST = 10_000
+FIRST_LIKELY, LAST_LIKELY = 1990, 2200  # years; what a due of a real hold lies between
+_OTHER_UNIT = {
+    DueKind.EPOCH_SECONDS: DueKind.EPOCH_MILLIS,
+    DueKind.EPOCH_MILLIS: DueKind.EPOCH_SECONDS,
+}
 SEPARATOR_PLACE = 10  # behind YYYY-MM-DD
 _UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Universal", "Etc/Universal", "Zulu", "Etc/UCT", "UCT")
 _POLICY = {
@@ -27,10 +33,31 @@ def due_values(rule: Rule, server: ServerFacts, inspection: Inspection) -> Itera
     sample = inspection.sample_due(rule, COUNT_MOST)
     yield from _empty(rule, inspection.count_empty(rule, COUNT_MOST))
     yield from _unreadable(rule, sample)
+    if rule.due.kind in _OTHER_UNIT:
+        yield from _unit(rule, sample)
     if server.file is not None and rule.due.kind is DueKind.NAIVE:
         yield from _spelling(rule, sample, inspection)
     if rule.due.kind is DueKind.NAIVE:
         yield from _zone(rule, server, inspection)
+
+
+def _unit(rule: Rule, sample: Sequence[str]) -> Iterator[Finding]:
+    """Refuse a column that holds the other unit: its holds would all be due, or never."""
+    other = replace(rule.due, kind=_OTHER_UNIT[rule.due.kind])
+    likelier = [t for t in sample if not _likely(rule.due, t) and _likely(other, t)]
+    if len(likelier) * 2 > len(sample):
+        yield refuse(
+            Code.DUE_UNIT,
+            rule,
+            rule.due.column,
+            f"Column {rule.due.column} of rule {rule.name} holds values such as {likelier[0][:40]!r},"
+            f" which make sense as {other.kind} and not as {rule.due.kind}: say kind = {other.kind}.",
+        )
+
+
+def _likely(due: DueSpec, text: str) -> bool:
+    instant = read_due(due, text)
+    return isinstance(instant, datetime) and FIRST_LIKELY <= instant.year <= LAST_LIKELY
 
 
 def counted(number: int) -> str:

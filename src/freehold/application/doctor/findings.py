@@ -37,6 +37,7 @@ class Code(StrEnum):
     KEY_NULLABLE = "key-nullable"
     KEY_WITHOUT_TYPE = "key-without-type"
     DUE_TYPE = "due-type"
+    DUE_UNIT = "due-unit"
     DUE_ZONE = "due-zone"
     LITERAL = "literal"
     TOO_LONG = "too-long"

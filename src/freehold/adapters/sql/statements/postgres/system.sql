@@ -89,6 +89,12 @@ select to_regclass('{s}migration') is not null
 -- Index: none
 select pg_advisory_xact_lock(hashtextextended('{s}migration', 0))
 
+-- name: has_place
+-- Purpose: see whether a schema for our tables is there; a DBA may have made it for us.
+-- Caller: adapters.sql.migrations
+-- Index: system catalogue
+select to_regnamespace('freehold') is not null
+
 -- name: make_ledger
 -- Purpose: make the schema that holds our tables.
 -- Caller: adapters.sql.migrations

@@ -40,6 +40,13 @@ select exists (select 1 from sqlite_master where type = 'table' and name = '{s}m
 -- Index: none
 select 1
 
+-- name: has_place
+-- Purpose: see whether a schema for our tables is there; a DBA may have made it for us.
+-- Differs: SQLite has no schemas.
+-- Caller: adapters.sql.migrations
+-- Index: none
+select 1
+
 -- name: make_ledger
 -- Purpose: make the schema that holds our tables.
 -- Differs: SQLite has none; our tables share a prefix.
