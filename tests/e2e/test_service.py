@@ -9,6 +9,8 @@ import subprocess
 from contextlib import closing
 from typing import TYPE_CHECKING, Self
 
+import psycopg
+
 from tests.e2e.command import PROGRAM, environment, freehold
 from tests.e2e.shop import make_shop, statuses
 
@@ -37,12 +39,17 @@ class Running:
 
     def wait_for(self, event: str) -> dict[str, object]:
         """Read the journal until a line of that event."""
+        while (entry := self.read())["event"] != event:
+            pass
+        return entry
+
+    def read(self) -> dict[str, object]:
+        """Read the journal's next line."""
         assert self._process.stderr is not None
-        for line in self._process.stderr:
-            entry: dict[str, object] = json.loads(line)
-            if entry["event"] == event:
-                return entry
-        raise AssertionError(f"the service ended without {event}")
+        line = self._process.stderr.readline()
+        assert line, "the service ended"
+        entry: dict[str, object] = json.loads(line)
+        return entry
 
     def stop(self, times: int = 1) -> int:
         """Send SIGTERM and return the exit code."""
@@ -137,3 +144,23 @@ def test_too_much_overdue_at_first_waits_for_a_person(tmp_path: Path, sqlite_url
     assert freehold("attach", "cart", "--confirm", "30", "--by", "ann", cwd=tmp_path).code == 0
     assert freehold("run", "--until-idle", cwd=tmp_path).code == 0
     assert statuses(sqlite_url)["expired"] == 30
+
+
+def test_a_rule_whose_table_is_too_slow_holds_up_no_other(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    started(tmp_path, postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as host:
+        host.execute("create view slow as select * from carts where pg_sleep(0.1) is not null")
+    file = tmp_path / "freehold.toml"
+    head, rule = file.read_text().split("[[rules]]")
+    slow = rule.replace('"cart"', '"slow"').replace('"carts"', '"slow"')
+    limit = 'statement_timeout = "150ms"\n'
+    file.write_text(f"{head}{limit}[[rules]]{slow}[[rules]]{rule}")
+
+    with Running(tmp_path) as service:
+        troubles = 0
+        while (event := service.read())["event"] != "batch":
+            troubles += event["event"] == "database"
+            assert troubles < 10
+        assert (event["rule"], event["released"]) == ("cart", 10)
