@@ -183,6 +183,10 @@ class SqliteSession:
         """Commit; a deferred constraint may still refuse here."""
         with translated():
             self._open().execute("commit")
+        self._leave_room()
+
+    def _leave_room(self) -> None:
+        """Let the next write wait as long as this one kept the host application waiting."""
         ended = self._host_clock.monotonic()
         self._free_from = ended + (ended - self._began)
 
@@ -191,6 +195,8 @@ class SqliteSession:
         if self._connection is not None and self._connection.in_transaction:
             with suppress(sqlite3.Error):
                 self._connection.execute("rollback")
+            if not self._read_only:
+                self._leave_room()
 
     def run(self, sql: str, parameters: Mapping[str, Any]) -> tuple[list[Row], int]:
         """Execute one statement."""
