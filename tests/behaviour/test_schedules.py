@@ -59,6 +59,22 @@ def test_a_firing_whose_runner_died_in_between_is_taken_over(place: Place) -> No
     assert statuses(place) == {"expired": 100}
 
 
+def test_a_long_run_stays_in_the_hands_of_its_runner(place: Place) -> None:
+    open_table(place)
+    put_holds(place, range(1, 101))
+    till = Till.open(place, cart(place, schedule=NIGHTLY, batch_size=2))
+    scheduler = _scheduler(till)
+    other = Till.open(place, till.rule)
+    for _ in range(4):
+        scheduler.fire(till.rule)
+        while till.worker.work(till.rule).claimed_count:
+            pass
+        assert _found(_scheduler(other, "two"), other) is None
+        place.advance(timedelta(seconds=20))
+    assert statuses(place) == {"expired": 100}
+    assert place.table("tick", "run_count, outcome") == [(1, "done")]
+
+
 def test_a_clock_that_is_set_back_stops_no_scan(place: Place) -> None:
     open_table(place)
     till = Till.open(place, cart(place))

@@ -78,7 +78,7 @@ class Scheduler:
 
         A run ends with its scan: the workers may have had enough to do for a while.
         """
-        run = self._runs.pop(rule.name, None) or self._begun(rule)
+        run = self._kept(rule) or self._begun(rule)
         if run is None:
             return None
         page = self._scan(rule, run.tick, LEAD_BATCHES)
@@ -88,6 +88,14 @@ class Scheduler:
         else:
             self._runs[rule.name] = run
         return page
+
+    def _kept(self, rule: Rule) -> _Run | None:
+        """Take the run in hand up again, unless somebody has taken it over."""
+        run = self._runs.pop(rule.name, None)
+        if run is None:
+            return None
+        with self._ledger.transaction() as tx:
+            return run if tx.ticks.keep(run.tick) else None
 
     def _begun(self, rule: Rule) -> _Run | None:
         schedule = rule.schedule

@@ -48,6 +48,14 @@ class Ticks(Protocol):
         """
         ...
 
+    def keep(self, tick: Tick) -> bool:
+        """Say that a run goes on, so that nobody takes it over for another 30 s.
+
+        Returns:
+            False when it was taken over or finished already: it is no longer this runner's.
+        """
+        ...
+
     def finish(self, tick: Tick, found_count: int, new_count: int, outcome: str) -> None:
         """Close the run; adds to the counts where several runs share one row.
 

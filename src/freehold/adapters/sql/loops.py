@@ -85,6 +85,10 @@ class SqlTicks:
             return None
         return Tick(rows[0][0], schedule, logical_time, taken_over=True, run=rows[0][1])
 
+    def keep(self, tick: Tick) -> bool:
+        """Say that a run goes on; False when it is somebody else's by now."""
+        return self._sql.count("keep_tick", id=tick.id, run=tick.run, now=self._now) == 1
+
     def finish(self, tick: Tick, found_count: int, new_count: int, outcome: str) -> None:
         """Close the run."""
         self._sql.count(

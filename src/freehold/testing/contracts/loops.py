@@ -122,6 +122,21 @@ class TicksContract:
         _finish(ledger, second)
         assert only(ground.back.rows("tick"))["found_count"] == 3
 
+    def test_a_run_that_is_kept_is_not_taken_over(self, ground: Ground) -> None:
+        ledger = ground.open()
+        first = _start(ledger, NOW)
+        assert first is not None
+        ground.set_now(NOW + 20 * SECOND)
+        assert _keep(ledger, first)
+        ground.set_now(NOW + 40 * SECOND)
+        assert _start(ledger, NOW) is None
+        ground.set_now(NOW + 20 * SECOND + STALE)
+        second = _start(ledger, NOW)
+        assert second is not None
+        assert not _keep(ledger, first)
+        _finish(ledger, second)
+        assert not _keep(ledger, second)
+
     def test_a_second_finish_changes_nothing(self, ground: Ground) -> None:
         ledger = ground.open()
         tick = _start(ledger, NOW)
@@ -244,6 +259,11 @@ class ActionsContract:
             tx.actions.record(Act("ann", "pause", "r", "why"))
             with raised(DatabaseBusy), second.transaction() as other:
                 other.actions.record(Act("bob", "pause", "r", "why"))
+
+
+def _keep(ledger: Ledger, tick: Tick) -> bool:
+    with ledger.transaction() as tx:
+        return tx.ticks.keep(tick)
 
 
 def _start(ledger: Ledger, at: datetime, *, rolled_up: bool = False) -> Tick | None:

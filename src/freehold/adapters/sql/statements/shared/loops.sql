@@ -49,6 +49,12 @@ where schedule = :schedule and logical_time = :logical_time and finished_at is n
   and started_at < :stale_before
 returning id, run_count
 
+-- name: keep_tick
+-- Purpose: keep a run that goes on from being taken over; fenced as its end is.
+-- Caller: adapters.sql.ticks
+-- Index: the primary key
+update {s}tick set started_at = :now where id = :id and run_count = :run and finished_at is null
+
 -- name: finish_tick
 -- Purpose: close a run and add its counts; fenced by the run, whose runner may have been replaced.
 -- Caller: adapters.sql.ticks
