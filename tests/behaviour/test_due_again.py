@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from freehold.adapters.system import Onwards
-from freehold.application.scan import FULL_EVERY
+from freehold.application.places import FULL_EVERY
 from freehold.application.sweep import Sweeper
 from freehold.domain.expiry import DUE_AGAIN
 from freehold.domain.operations import GENERATIONS_MAX

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from freehold.adapters.system import Onwards, SystemClock
-from freehold.application.scan import FULL_EVERY
+from freehold.application.places import FULL_EVERY
 from freehold.application.schedule import Scheduler
 from freehold.domain.due import DueKind, DueSpec
 from freehold.domain.schedule import Cron, Every
@@ -119,15 +119,34 @@ def test_a_firing_yields_to_other_rules_within_a_long_row_of_dead_letters(place:
     till = Till.open(place, rule)
     till.run()
     place.host.run("update hold set status = 'held'")
-    till.run_again(1, after=FULL_EVERY)
+    till.run_again(5, after=FULL_EVERY)
     assert place.table("operation", "state") == [("dead",)] * 100
 
     place.advance(FULL_EVERY)
     put_holds(place, [101])
-    scheduler = _scheduler(till)
+    scheduler = _scheduler(Till.open(place, rule))
     scans = [scheduler.fire(rule).scan for _ in range(3)]
     assert [scan.finished for scan in scans if scan] == [False, False, True]
     assert [scan.new_count for scan in scans if scan] == [0, 0, 1]
+
+
+def test_a_long_row_of_dead_letters_keeps_nothing_new_waiting(place: Place) -> None:
+    open_table(place)
+    put_holds(place, range(1, 101))
+    rule = cart(place, batch_size=2)
+    till = Till.open(place, rule)
+    till.run()
+    place.host.run("update hold set status = 'held'")
+    till.run_again(5, after=FULL_EVERY)
+    assert place.table("operation", "state") == [("dead",)] * 100
+
+    place.advance(FULL_EVERY)
+    put_holds(place, [201], due=place.clock.at)
+    put_holds(place, [101])
+    place.advance(timedelta(seconds=1))
+    first = till.scanner.scan(rule)
+    assert (first.finished, first.new_count) == (True, 1)  # the late one lies behind the row
+    assert sum(till.scanner.scan(rule).new_count for _ in range(5)) == 1
 
 
 def test_text_that_must_be_read_whole_rests_after_a_long_pass(place: Place) -> None:

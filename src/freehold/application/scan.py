@@ -1,5 +1,8 @@
 """The scan: finds due holds in the customer's table and writes operations for them.
 
+A pass reads what became due since the last one; a walk from the beginning goes on beside it, a few
+pages at a time, so that a long head of dead letters keeps nothing new waiting.
+
 *Invariants*: what is open already is never written twice; one unreadable row stops nothing; a
 scan stays at most `LEAD_BATCHES` batches ahead of the workers. *Not here*: when to scan
 (`schedule`), what happens to an operation (`work`).
@@ -12,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import count
 
+from freehold.application.places import REST_SHARE, Place, Places, Walk
 from freehold.application.rulestate import admit, batch_size, hasten_probe
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
 from freehold.domain.due_walls import EPOCH
@@ -26,29 +30,9 @@ from freehold.ports.system import Boundary, Checkpoint
 
 LEAD_BATCHES = 20
 OVERLAP = timedelta(seconds=10)  # a host's transaction may commit this long after it wrote due
-FULL_EVERY = timedelta(seconds=15)  # as the sweep: what was passed over waits no longer
+WALK_PAGES = 10  # pages of a walk between two looks at what is new
 KEY_BYTES_MAX = 2_400  # PostgreSQL indexes 2,704 bytes, with the rule's name and a digest beside
-REST_SHARE = 9  # times as long as a whole reading of text: at most a tenth of the time goes on it
 MALFORMED_DUE = "malformed due"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the next pass of a rule's scan begins.
-
-    Attributes:
-        since: what was due at that instant has been seen; None is the beginning.
-        after: the row after which an unfinished pass goes on.
-        began_at: when the unfinished pass began.
-        full_at: when a pass began from the beginning.
-        rests_until: before that, text that must be read whole is not read again unasked.
-    """
-
-    since: datetime | None = None
-    after: ScanCursor | None = None
-    began_at: datetime | None = None
-    full_at: datetime | None = None
-    rests_until: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -97,7 +81,8 @@ class Scanner:
         self._ledger = ledger
         self._checkpoint = checkpoint
         self._on_operations = on_operations
-        self._places: dict[str, Place] = {}
+        self._places: Places = {}
+        self._walks: dict[str, Walk] = {}
         self._room: dict[str, int] = {}
         self._floors: dict[str, datetime] = {}
 
@@ -112,9 +97,9 @@ class Scanner:
                 return True
             if place.rests_until is not None and tx.now < place.rests_until:
                 return False
-            place = self._place(rule, tx.now)
-            since = _before(place.since)
-            return bool(tx.holds(rule).find_due(place.after, 1, since))
+            walk = self._walks.get(rule.name)
+            walks = walk is not None and walk.goes_on(tx.now)
+            return bool(tx.holds(rule).find_due(None, 1, None if walks else _before(place.since)))
 
     def scan(
         self, rule: Rule, tick_id: int | None = None, pages_most: int | None = None
@@ -128,34 +113,54 @@ class Scanner:
         Crash: pages committed stay; the rest is still due and found by the next scan.
         """
         result = ScanResult()
-        limit = most = batch_size(self._ledger, rule)
         pages = count() if pages_most is None else range(pages_most)
+        self._read_on(rule, tick_id, self._places, pages, result)
+        if result.finished and rule.due.comparable_bare:
+            self._walk(rule, tick_id, result)
+        return result
+
+    def _walk(self, rule: Rule, tick_id: int | None, result: ScanResult) -> None:
+        """Go on a few pages with the walk from the beginning, if it is time."""
+        with self._ledger.transaction() as tx:
+            now = tx.now
+        # The first pass, which has just ended, read from the beginning itself.
+        walk = self._walks.setdefault(rule.name, Walk(now))
+        if not walk.goes_on(now):
+            return
+        walk.begin(now)
+        walked = ScanResult()
+        self._read_on(rule, tick_id, walk.places, range(WALK_PAGES), walked)
+        with self._ledger.transaction() as tx:
+            walk.rest(now, tx.now, finished=walked.finished)
+        result.add(replace(walked, finished=True))
+
+    def _read_on(
+        self,
+        rule: Rule,
+        tick_id: int | None,
+        places: Places,
+        pages: Iterable[int],
+        result: ScanResult,
+    ) -> None:
+        """Read page by page from the rule's place on."""
+        limit = most = batch_size(self._ledger, rule)
         for _ in pages:
             if result.finished or not result.admitted:
                 break
             try:
-                if not self._step(rule, tick_id, limit, result):
+                if not self._step(rule, tick_id, places, limit, result):
                     break
                 limit = min(most, limit * 2)
             except (RowRefused, StatementTimedOut) as error:
-                limit = self._halve(rule, limit, error)
+                limit = self._halve(rule, places, limit, error)
             except RuleRefused:
                 if not result.paused:
                     raise
                 result.admitted = False
-        return result
 
-    def _place(self, rule: Rule, now: datetime) -> Place:
-        """Return where to go on; from time to time that is the beginning.
-
-        Only there are holds found that became due long ago: held again, or written late.
-        """
-        place = self._places.get(rule.name, Place())
-        # A clock that was set back is no reason to wait until it has caught up.
-        rested = place.full_at is None or not place.full_at <= now < place.full_at + FULL_EVERY
-        return Place(full_at=now) if place.after is None and rested else place
-
-    def _step(self, rule: Rule, tick_id: int | None, limit: int, result: ScanResult) -> bool:
+    def _step(
+        self, rule: Rule, tick_id: int | None, places: Places, limit: int, result: ScanResult
+    ) -> bool:
         """Scan one page in a transaction of its own; False when there is enough work ahead."""
         with self._ledger.transaction() as tx:
             state = admit(tx, rule)
@@ -165,10 +170,10 @@ class Scanner:
             result.admitted = not waits and not (paused and far_ahead)
             if waits or far_ahead:
                 return False
-            page, place = self._page(tx, rule, tick_id, limit)
+            page, place = self._page(tx, rule, tick_id, places.get(rule.name, Place()), limit)
             if paused and page.new_count:
                 hasten_probe(tx, rule)
-        self._places[rule.name] = place
+        places[rule.name] = place
         result.add(page)
         self._room[rule.name] -= page.new_count
         self._checkpoint.reach(Boundary.OPERATIONS_COMMITTED)
@@ -176,7 +181,7 @@ class Scanner:
             self._on_operations()
         return True
 
-    def _halve(self, rule: Rule, limit: int, error: DatabaseError) -> int:
+    def _halve(self, rule: Rule, places: Places, limit: int, error: DatabaseError) -> int:
         """Read fewer rows after a refusal; a row refused alone is noted as malformed and passed.
 
         Raises:
@@ -187,11 +192,11 @@ class Scanner:
         if isinstance(error, StatementTimedOut):
             raise error
         with self._ledger.transaction() as tx:
-            place = self._place(rule, tx.now)
+            place = places.get(rule.name, Place())
             row = tx.holds(rule).find_due(place.after, 1, _before(place.since))[0]
             tx.operations.enqueue([malformed(rule, row, str(error))], None)
         after = ScanCursor(row.due or "", row.hold_key)
-        self._places[rule.name] = replace(place, after=after, began_at=place.began_at or tx.now)
+        places[rule.name] = replace(place, after=after, began_at=place.began_at or tx.now)
         return 1
 
     def _far_ahead(self, tx: Transaction, rule: Rule) -> bool:
@@ -205,9 +210,8 @@ class Scanner:
         return self._room[rule.name] <= 0
 
     def _page(
-        self, tx: Transaction, rule: Rule, tick_id: int | None, limit: int
+        self, tx: Transaction, rule: Rule, tick_id: int | None, place: Place, limit: int
     ) -> tuple[ScanResult, Place]:
-        place = self._place(rule, tx.now)
         page = ScanResult()
         rows = tx.holds(rule).find_due(place.after, limit, _before(place.since))
         self._checkpoint.reach(Boundary.DUE_READ)
@@ -219,7 +223,7 @@ class Scanner:
             rests_until = None
             if not rule.due.comparable_bare:
                 rests_until = tx.now + REST_SHARE * (tx.now - began_at)
-            return page, Place(began_at, full_at=place.full_at, rests_until=rests_until)
+            return page, Place(began_at, rests_until=rests_until)
         after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
         return page, replace(place, after=after, began_at=began_at)
 
