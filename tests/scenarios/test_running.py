@@ -158,7 +158,7 @@ class Listener(Journal):
         self.troubled = {name: threading.Event() for name in ("scan", "work")}
         self.released = threading.Event()
 
-    def database_trouble(self, loop: str, error: DatabaseError) -> None:
+    def database_trouble(self, loop: str, error: DatabaseError, rule: Rule | None = None) -> None:
         if loop in self.troubled:
             self.troubled[loop].set()
 
