@@ -164,3 +164,21 @@ def test_a_rule_whose_table_is_too_slow_holds_up_no_other(
             troubles += event["event"] == "database"
             assert troubles < 10
         assert (event["rule"], event["released"]) == ("cart", 10)
+
+
+def test_the_drain_ends_at_its_limit(tmp_path: Path, sqlite_url: str) -> None:
+    started(tmp_path, sqlite_url)
+    with (tmp_path / "freehold.toml").open("a") as settings:
+        settings.write('\n[loops]\ndrain = "1s"\n')
+    slow = "create trigger slow before update on carts begin select count(*) from endless; end"
+    endless = (
+        "create view endless as with recursive n(i) as "
+        "(select 1 union all select i + 1 from n) select i from n"
+    )
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as host:
+        host.execute(endless)
+        host.execute(slow)
+    with Running(tmp_path) as service:
+        service.wait_for("database")  # the worker's transaction locks the others out
+        assert service.stop() == 4
+    assert statuses(sqlite_url)["held"] == 11

@@ -195,23 +195,25 @@ class Isolation:
             return
         self.tools.checkpoint.reach(Boundary.FAILURE_CLASSIFIED)
         with self.tools.ledger.transaction() as tx:
-            buried = [self._fail(tx, claim, error) for claim, error in self._alone.values()]
-        self.result.buried_count += sum(buried)
+            for claim, error in self._alone.values():
+                self._fail(tx, claim, error)
         self._alone.clear()
         self.tools.checkpoint.reach(Boundary.FAILURE_WRITTEN)
 
-    def _fail(self, tx: Transaction, claim: Claim, error: DatabaseError) -> bool:
-        """Write how one row failed; tell whether it is dead now."""
+    def _fail(self, tx: Transaction, claim: Claim, error: DatabaseError) -> None:
+        """Write how one row failed, unless somebody else has it by now."""
         if isinstance(error, DatabaseBusy):
             ours = tx.operations.claim_these([claim.id], claim.lease_token)
             tx.operations.put_off([put_off_busy(one, tx.now) for one in ours])
             self.result.deferred[DeferReason.BUSY] += len(ours)
-            return False
+            return
         failure = _failure(error)
         attempt = claim.failed_count + 1
         next_step = after_failure(self.rule.retry, attempt, failure, self.tools.dice.luck())
         retry_at = None if isinstance(next_step, Bury) else tx.now + next_step.after
-        return tx.operations.fail(claim, failure, attempt, retry_at) and retry_at is None
+        if tx.operations.fail(claim, failure, attempt, retry_at):
+            self.result.failed_count += retry_at is not None
+            self.result.buried_count += retry_at is None
 
 
 def _failure(error: DatabaseError) -> Failure:

@@ -40,23 +40,29 @@ BUSY_MOST = timedelta(seconds=5)
 
 @dataclass(slots=True)
 class BatchResult:
-    """What became of a batch."""
+    """What became of a batch.
+
+    Attributes:
+        failed_count: rows that spent an attempt and are tried again later.
+        buried_count: rows that went to review.
+    """
 
     released_count: int = 0
     skipped: Counter[SkipReason] = field(default_factory=Counter)
     deferred: Counter[DeferReason] = field(default_factory=Counter)
+    failed_count: int = 0
     buried_count: int = 0
 
     @property
     def total(self) -> int:
         """Return how many operations the batch held."""
-        return (
-            self.released_count + self.buried_count + self.skipped.total() + self.deferred.total()
-        )
+        ended = self.released_count + self.skipped.total() + self.buried_count
+        return ended + self.deferred.total() + self.failed_count
 
     def add(self, other: BatchResult) -> None:
         """Add the counts of another batch."""
         self.released_count += other.released_count
+        self.failed_count += other.failed_count
         self.buried_count += other.buried_count
         self.skipped += other.skipped
         self.deferred += other.deferred

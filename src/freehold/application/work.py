@@ -32,7 +32,7 @@ from freehold.ports.ledger import Ledger, Put, RuleCondition, RuleState, Transac
 from freehold.ports.system import Boundary, Checkpoint, Dice, Pause
 
 LEASE = timedelta(seconds=30)
-FLOOR_OVERLAP = timedelta(seconds=5)  # a scan's transaction may commit this much after its now
+FLOOR_OVERLAP = timedelta(seconds=2)  # a page may commit this long after its now; else a sweep helps
 CLEAN_BATCHES = 10
 RULE_PAUSED = "rule paused"
 

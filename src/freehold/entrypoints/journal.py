@@ -35,6 +35,7 @@ class Journal:
             released=result.released_count,
             skipped=dict(result.skipped),
             deferred=dict(result.deferred),
+            failed=result.failed_count,
             dead=result.buried_count,
         )
 

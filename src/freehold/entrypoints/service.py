@@ -20,7 +20,7 @@ from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
 from freehold.application.work import PassEnd, Worker
 from freehold.bootstrap import open_ledger
-from freehold.domain.errors import DatabaseAway, DatabaseError
+from freehold.domain.errors import DatabaseAway, DatabaseError, WorkLeft
 from freehold.domain.rules import Rule
 from freehold.entrypoints.journal import Journal
 from freehold.entrypoints.pacing import AHEAD_SECONDS, IdlePause
@@ -28,6 +28,7 @@ from freehold.ports.ledger import Ledger, RuleCondition, RuleState
 from freehold.ports.system import Checkpoint
 from freehold.settings import Settings
 
+IDLE_SECONDS = 3_600.0  # the main thread only waits for a signal
 AWAY_FIRST_SECONDS = 0.25
 AWAY_MOST_SECONDS = 5.0
 
@@ -66,15 +67,32 @@ class Service:
         if Role.WORK in roles:
             alone = Role.SCAN not in roles
             loops += [("work", self._work_loop(alone=alone)), ("sweep", self._sweep_loop())]
-        threads = [threading.Thread(target=loop, name=name) for name, loop in loops]
+        threads = [threading.Thread(target=loop, name=name, daemon=True) for name, loop in loops]
         self.journal.say("started", roles=",".join(roles), pid=os.getpid())
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        self._drain(threads)
         self.journal.say("stopped", pid=os.getpid())
         if self.crash is not None:
             raise self.crash
+
+    def _drain(self, threads: Sequence[threading.Thread]) -> None:
+        """Wait for a stop request, then for the batches in hand, but no longer than the limit.
+
+        What is still in hand then is rolled back by its database, and done by the next process.
+        """
+        while not self.stop.wait(IDLE_SECONDS):
+            pass
+        clock = SystemClock()
+        ends = clock.monotonic() + self.settings.loops.drain.total_seconds()
+        for thread in threads:
+            thread.join(max(0.0, ends - clock.monotonic()))
+        late = [thread.name for thread in threads if thread.is_alive()]
+        if late:
+            raise WorkLeft(
+                f"The drain limit was over before {' and '.join(late)} had finished; nothing was "
+                "lost, the next process goes on."
+            )
 
     def ask_to_stop(self) -> None:
         """Ask all loops to finish what is in hand and end."""
@@ -227,13 +245,11 @@ class Drain:
     """What a one-shot did.
 
     Attributes:
-        failed_count: attempts that failed and will be tried again.
         left: the limit or the time was used up before the work was.
         held_up: rules that could not work, each with its reason.
     """
 
     total: BatchResult = field(default_factory=BatchResult)
-    failed_count: int = 0
     left: bool = False
     held_up: dict[str, str] = field(default_factory=dict)
 
@@ -320,7 +336,6 @@ class _Drainer:
             if done.end is not PassEnd.WORKED:
                 return True
             self.done.total.add(done.batch)
-            self.done.failed_count += max(0, done.claimed_count - done.batch.total)
         return False
 
     def _something_ready(self, rule: Rule) -> bool:

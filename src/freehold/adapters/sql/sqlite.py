@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +25,7 @@ from freehold.domain.errors import (
 from freehold.ports.system import HostClock
 
 PREFIX = "freehold_"
+STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's virtual machine; about a millisecond
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _AWAY = (
     "SQLITE_CANTOPEN",
@@ -121,6 +123,7 @@ class SqliteSession:
         self._considerate = considerate
         self._free_from = 0.0
         self._began = 0.0
+        self._statement_ends = inf
         self._limits = limits
         self._clock = clock or DatabaseClock()
         self._host_clock = host_clock
@@ -161,6 +164,7 @@ class SqliteSession:
                 connection.close()
                 raise
             connection.text_factory = _read_text
+            connection.set_progress_handler(self._is_over_time, STEPS_BETWEEN_LOOKS)
             connection.create_function("unhex", 1, _unhex, deterministic=True)
             self._connection = connection
             self._read_only = False
@@ -177,7 +181,13 @@ class SqliteSession:
         """Return the connection of the open transaction; a new one would not be in it."""
         if self._connection is None:
             raise DatabaseAway("the connection was closed within a transaction", "SQLITE_MISUSE")
+        limit_seconds = self._limits.statement_timeout_ms / 1000
+        self._statement_ends = self._host_clock.monotonic() + limit_seconds
         return self._connection
+
+    def _is_over_time(self) -> bool:
+        """Interrupt a statement, a trigger's included, that runs into its limit."""
+        return self._host_clock.monotonic() > self._statement_ends
 
     def commit(self) -> None:
         """Commit; a deferred constraint may still refuse here."""

@@ -80,7 +80,7 @@ def _run_until_idle(
         {
             "released": drain.total.released_count,
             "skipped": dict(drain.total.skipped),
-            "failed": drain.failed_count,
+            "failed": drain.total.failed_count,
             "dead": drain.total.buried_count,
             "left": drain.left,
             "held_up": drain.held_up,
@@ -97,8 +97,8 @@ def _run_until_idle(
 def _ended(drain: Drain) -> str:
     """Say what a one-shot did, and what did not go well in it."""
     parts = [_released(drain.total.released_count)]
-    if drain.failed_count:
-        parts.append(f"{drain.failed_count} failed, to be tried again later")
+    if drain.total.failed_count:
+        parts.append(f"{drain.total.failed_count} failed, to be tried again later")
     if drain.total.buried_count:
         parts.append(f"{drain.total.buried_count} to `freehold review list`")
     return "; ".join(parts)
