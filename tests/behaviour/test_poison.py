@@ -238,3 +238,22 @@ def test_a_statement_time_out_halves_the_batch(pg: Place) -> None:
     assert place.table("attempt", "failure_class, failure_code") == [("transient", "57014")]
     assert set(place.host.run("select attempt from freehold.record")) == {(1,)}
     assert place.host.run("select min(finished_at) from freehold.record") == [(NOON,)]
+
+
+def test_a_trigger_without_end_times_out_on_sqlite_too(lite: Place) -> None:
+    place = lite
+    open_table(place)
+    put_holds(place, range(1, 41))
+    endless = (
+        "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+    )
+    place.host.run(f"create view endless as {endless}")
+    place.host.run(
+        "create trigger slow before update on hold when new.id = 9 begin select * from endless; end"
+    )
+    till = Till.open(place, cart(place), limits=Limits(statement_timeout_ms=60))
+
+    assert till.run().released_count == 39
+    assert place.table("operation", "hold_key, state, attempt, failure_class") == [
+        ("9", "retrying", 1, "transient")
+    ]
