@@ -10,18 +10,19 @@ scan stays at most `LEAD_BATCHES` batches ahead of the workers. *Not here*: when
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import count
 
+from freehold.application.generations import write_operations
 from freehold.application.places import REST_SHARE, Place, Places, Walk
 from freehold.application.rulestate import admit, batch_size, hasten_probe
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
 from freehold.domain.due_walls import EPOCH
 from freehold.domain.errors import DatabaseError, RowRefused, RuleRefused, StatementTimedOut
 from freehold.domain.names import digest
-from freehold.domain.operations import GENERATIONS_MAX, NewOperation
+from freehold.domain.operations import NewOperation
 from freehold.domain.retries import MESSAGE_LENGTH
 from freehold.domain.rules import Rule
 from freehold.ports.holds import FoundHold, ScanCursor
@@ -56,6 +57,13 @@ class ScanResult:
     admitted: bool = True
     paused: bool = False
 
+    def count_found(self, dues: Iterable[datetime | DueProblem]) -> bool:
+        """Count the rows of a page; tell whether some could not be read."""
+        readable = [isinstance(due, datetime) for due in dues]
+        self.found_count += sum(readable)
+        self.unreadable_count += len(readable) - sum(readable)
+        return not all(readable)
+
     def add(self, page: ScanResult) -> None:
         """Add the counts of one page."""
         self.found_count += page.found_count
@@ -83,6 +91,7 @@ class Scanner:
         self._on_operations = on_operations
         self._places: Places = {}
         self._walks: dict[str, Walk] = {}
+        self._read_at = EPOCH  # the database's clock at the last page
         self._room: dict[str, int] = {}
         self._floors: dict[str, datetime] = {}
 
@@ -121,8 +130,7 @@ class Scanner:
 
     def _walk(self, rule: Rule, tick_id: int | None, result: ScanResult) -> None:
         """Go on a few pages with the walk from the beginning, if it is time."""
-        with self._ledger.transaction() as tx:
-            now = tx.now
+        now = self._read_at
         # The first pass, which has just ended, read from the beginning itself.
         walk = self._walks.setdefault(rule.name, Walk(now))
         if not walk.goes_on(now):
@@ -130,8 +138,7 @@ class Scanner:
         walk.begin(now)
         walked = ScanResult()
         self._read_on(rule, tick_id, walk.places, range(WALK_PAGES), walked)
-        with self._ledger.transaction() as tx:
-            walk.rest(now, tx.now, finished=walked.finished)
+        walk.rest(now, self._read_at, finished=walked.finished)
         result.add(replace(walked, finished=True))
 
     def _read_on(
@@ -163,6 +170,7 @@ class Scanner:
     ) -> bool:
         """Scan one page in a transaction of its own; False when there is enough work ahead."""
         with self._ledger.transaction() as tx:
+            self._read_at = tx.now
             state = admit(tx, rule)
             paused = result.paused = state.condition is RuleCondition.PAUSED
             far_ahead = self._far_ahead(tx, rule)
@@ -215,7 +223,10 @@ class Scanner:
         page = ScanResult()
         rows = tx.holds(rule).find_due(place.after, limit, _before(place.since))
         self._checkpoint.reach(Boundary.DUE_READ)
-        page.new_count = tx.operations.enqueue(self._operations(tx, rule, rows, page), tick_id)
+        found = list(_due_rows(rule, rows, tx.now))
+        undated = page.count_found(due for _, due in found)
+        new = _new_operations(rule, found, tx.now)
+        page.new_count = write_operations(tx, rule, new, tick_id, undated=undated)
         self._checkpoint.reach(Boundary.OPERATIONS_WRITTEN)
         page.finished = len(rows) < limit
         began_at = place.began_at or tx.now
@@ -226,20 +237,6 @@ class Scanner:
             return page, Place(began_at, rests_until=rests_until)
         after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
         return page, replace(place, after=after, began_at=began_at)
-
-    def _operations(
-        self, tx: Transaction, rule: Rule, rows: Sequence[FoundHold], result: ScanResult
-    ) -> list[NewOperation]:
-        found = list(_due_rows(rule, rows, tx.now))
-        result.found_count += sum(isinstance(due, datetime) for _, due in found)
-        result.unreadable_count += sum(isinstance(due, DueProblem) for _, due in found)
-        new = [
-            operation
-            for row, due in found
-            if not row.is_open and (operation := new_operation(rule, row, due, tx.now))
-        ]
-        undated = any(isinstance(due, DueProblem) for _, due in found)
-        return with_generations(tx, rule, new, undated=undated)
 
     def scan_empty(self, rule: Rule, after: ScanCursor | None, limit: int) -> ScanCursor | None:
         """Apply the rule's policy to rows whose due is NULL or zero, one page.
@@ -254,13 +251,8 @@ class Scanner:
             if state.condition is not RuleCondition.ACTIVE or state.scan_paused is not None:
                 return None
             rows = tx.holds(rule).find_empty_due(after, limit)
-            new = [
-                operation
-                for row in rows
-                if not row.is_open
-                and (operation := new_operation(rule, row, read_due(rule.due, row.due), tx.now))
-            ]
-            tx.operations.enqueue(with_generations(tx, rule, new, undated=True), None)
+            dues = ((row, read_due(rule.due, row.due)) for row in rows)
+            write_operations(tx, rule, _new_operations(rule, dues, tx.now), None, undated=True)
         return ScanCursor(rows[-1].due or "", rows[-1].hold_key) if len(rows) == limit else None
 
 
@@ -276,6 +268,17 @@ def _due_rows(
         due = read_due(rule.due, row.due)
         if isinstance(due, DueProblem) or is_due(rule.due, due, now):
             yield row, due
+
+
+def _new_operations(
+    rule: Rule, found: Iterable[tuple[FoundHold, datetime | DueProblem]], now: datetime
+) -> list[NewOperation]:
+    """Make the operations of the rows that have none open."""
+    return [
+        operation
+        for row, due in found
+        if not row.is_open and (operation := new_operation(rule, row, due, now))
+    ]
 
 
 def new_operation(
@@ -319,34 +322,3 @@ def malformed(rule: Rule, row: FoundHold, why: str) -> NewOperation:
         due_at=None,
         dead_reason=f"malformed: {why}"[:MESSAGE_LENGTH],
     )
-
-
-def with_generations(
-    tx: Transaction, rule: Rule, new: Sequence[NewOperation], *, undated: bool = False
-) -> list[NewOperation]:
-    """Count the earlier generations of identities that ended before and are due again.
-
-    Args:
-        undated: the due of some is not in their identity, so that they may have ended at any time.
-    """
-    if not new:
-        return []
-    dues = [one.due_at for one in new if one.due_at is not None]
-    since = EPOCH if undated else min(dues, default=tx.now) - timedelta(days=1)
-    past = tx.operations.past(rule.name, [(one.hold_key, one.digest) for one in new], since)
-    known = {(record.hold_key, record.digest): record for record in past}
-    counted = []
-    for one in new:
-        record = known.get((one.hold_key, one.digest))
-        counted.append(
-            one if record is None else _following(one, record.generation, record.expired)
-        )
-    return counted
-
-
-def _following(one: NewOperation, generation: int, expired: bool) -> NewOperation:
-    """Make the next generation; too many go to a person."""
-    dead_reason = one.dead_reason
-    if generation >= GENERATIONS_MAX:
-        dead_reason = f"came due again {generation} times"
-    return replace(one, generation=generation + 1, after_expired=expired, dead_reason=dead_reason)

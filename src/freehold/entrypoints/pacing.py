@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 FIRST_SECONDS = 0.01
+SHORTEST_SECONDS = 0.02  # holds that fall due closer together than this share a scan
 AHEAD_SECONDS = 0.1  # a scan that is 20 batches ahead of the workers looks again after this
 
 

@@ -23,7 +23,7 @@ from freehold.bootstrap import open_ledger
 from freehold.domain.errors import DatabaseAway, DatabaseError, WorkLeft
 from freehold.domain.rules import Rule
 from freehold.entrypoints.journal import Journal
-from freehold.entrypoints.pacing import AHEAD_SECONDS, IdlePause
+from freehold.entrypoints.pacing import AHEAD_SECONDS, SHORTEST_SECONDS, IdlePause
 from freehold.ports.ledger import Ledger, RuleCondition, RuleState
 from freehold.ports.system import Checkpoint
 from freehold.settings import Settings
@@ -132,7 +132,9 @@ class Service:
         def step() -> float:
             ahead: list[bool] = []
             self._each_rule("scan", lambda rule: ahead.append(self._fire(scheduler, rule)))
-            return AHEAD_SECONDS if any(ahead) else self._until_due(scheduler)
+            if any(ahead):
+                return AHEAD_SECONDS
+            return max(SHORTEST_SECONDS, self._until_due(scheduler))
 
         return lambda: self._loop("scan", step, ledger.close)
 
