@@ -11,9 +11,12 @@ from freehold.application.sweep import Sweeper
 from freehold.domain.expiry import DUE_AGAIN
 from freehold.domain.operations import GENERATIONS_MAX
 from freehold.domain.rules import Again
+from freehold.ports.system import Boundary
 from tests.behaviour.till import Till, cart, open_table, put_holds, status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.behaviour.place import Place
 
 
@@ -99,3 +102,27 @@ def test_too_many_generations_go_to_a_person(place: Place) -> None:
     Sweeper(till.ledger, Onwards(), till.scanner).sweep([till.rule])
     assert place.table("operation", "id") == []
     assert place.ends() == {"no longer held": GENERATIONS_MAX + 1}
+
+
+class _AfterReading:
+    """A checkpoint that does something once, when a scan has read its page."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._acts = [act]
+
+    def reach(self, boundary: Boundary) -> None:
+        if boundary is Boundary.DUE_READ and self._acts:
+            self._acts.pop()()
+
+
+def test_two_schedulers_never_count_one_generation_twice(pg: Place) -> None:
+    """A second scheduler finds and ends the operation between the first one's read and write."""
+    open_table(pg)
+    quick = Till.open(pg, cart(pg))
+    quick.run()  # the rule is attached, over an empty table
+    put_holds(pg, [1])
+    slow = Till.open(pg, cart(pg), checkpoint=_AfterReading(lambda: _skip_once(quick)))
+
+    assert slow.scanner.scan(slow.rule).new_count == 1
+    assert slow.worker.work(slow.rule).batch.released_count == 1
+    assert pg.table("record", "generation, outcome") == [(1, "skipped"), (2, "expired")]

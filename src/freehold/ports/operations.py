@@ -87,6 +87,13 @@ class Operations(Protocol):
         """
         ...
 
+    def renumber(self, following: Sequence[NewOperation]) -> None:
+        """Give operations written in this transaction their generation, or a reason to be dead.
+
+        One that has that generation already, or a later one, stays as it is.
+        """
+        ...
+
     def past(
         self, rule: str, found: Sequence[tuple[str, UUID]], since: datetime
     ) -> Sequence[PastRecord]:

@@ -56,6 +56,16 @@ class SqlOperations:
             added += self._sql.many("enqueue", rows, rule=rule, now=self._now, tick_id=tick_id)
         return added
 
+    def renumber(self, following: Sequence[NewOperation]) -> None:
+        """Give operations written in this transaction their generation."""
+        for rule in dict.fromkeys(one.rule for one in following):
+            rows = [
+                (one.hold_key, one.digest, one.generation, one.after_expired, one.dead_reason)
+                for one in following
+                if one.rule == rule
+            ]
+            self._sql.many("renumber", rows, rule=rule)
+
     def past(
         self, rule: str, found: Sequence[tuple[str, UUID]], since: datetime
     ) -> Sequence[PastRecord]:

@@ -13,6 +13,19 @@ from unnest(:c0::text[], :c1::text[], :c2::uuid[], :c3::text[], :c4::text[], :c5
      as n (tenant, hold_key, digest, identity, guard, due_at, generation, after_expired, dead_reason)
 on conflict (rule, hold_key, digest) do nothing
 
+-- name: renumber
+-- Purpose: give operations just written the generation that their predecessors leave them.
+-- Caller: adapters.sql.operations, once a scanned batch with holds that are due again
+-- Index: operation_identity
+update {s}operation o
+set generation = n.generation, after_expired = n.after_expired,
+    state = case when n.dead_reason is null then o.state else 'dead' end,
+    reason = coalesce(n.dead_reason, o.reason)
+from unnest(:c0::text[], :c1::uuid[], :c2::int[], :c3::boolean[], :c4::text[])
+     as n (hold_key, digest, generation, after_expired, dead_reason)
+where o.rule = :rule and o.hold_key = n.hold_key and o.digest = n.digest
+  and o.generation < n.generation and o.state in ('ready', 'dead')
+
 -- name: past_records
 -- Purpose: count earlier generations of the identities that a scan found.
 -- Caller: adapters.sql.operations, once a scanned batch

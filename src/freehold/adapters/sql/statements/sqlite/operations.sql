@@ -10,6 +10,17 @@ values (:rule, :c0, :c1, :c2, :c3, :c4, :c5, :c6, :c7,
         case when :c8 is null then 'ready' else 'dead' end, :c8, :now, :now, :now, :tick_id)
 on conflict (rule, hold_key, digest) do nothing
 
+-- name: renumber
+-- Purpose: give operations just written the generation that their predecessors leave them.
+-- Differs: one row an execution (executemany).
+-- Caller: adapters.sql.operations, once a scanned batch with holds that are due again
+-- Index: operation_identity
+update {s}operation
+set generation = :c2, after_expired = :c3,
+    state = case when :c4 is null then state else 'dead' end, reason = coalesce(:c4, reason)
+where rule = :rule and hold_key = :c0 and digest = :c1 and generation < :c2
+  and state in ('ready', 'dead')
+
 -- name: past_records
 -- Purpose: count earlier generations of the identities that a scan found.
 -- Differs: the batch arrives as JSON.

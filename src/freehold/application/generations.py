@@ -1,0 +1,63 @@
+"""Which time it is that one granting of a hold comes due: generations, counted under the unique index.
+
+*Invariants*: the operation is written first and its predecessors are looked for afterwards, in the
+same transaction: whoever ended one meanwhile has committed by then, since both meet in the unique
+index of open operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from freehold.domain.due_walls import EPOCH
+from freehold.domain.operations import GENERATIONS_MAX, NewOperation
+from freehold.domain.rules import Rule
+from freehold.ports.ledger import PastRecord, Transaction
+
+
+def write_operations(
+    tx: Transaction,
+    rule: Rule,
+    new: Sequence[NewOperation],
+    tick_id: int | None,
+    *,
+    undated: bool = False,
+) -> int:
+    """Write open operations with their generations; return how many were new.
+
+    Args:
+        undated: the due of some is not in their identity, so that they may have ended at any time.
+
+    Again: adds nothing.
+    """
+    if not new:
+        return 0
+    count = tx.operations.enqueue(new, tick_id)
+    dues = [one.due_at for one in new if one.due_at is not None]
+    since = EPOCH if undated else min(dues, default=tx.now) - timedelta(days=1)
+    past = tx.operations.past(rule.name, [(one.hold_key, one.digest) for one in new], since)
+    if past:
+        tx.operations.renumber(_following(new, past))
+    return count
+
+
+def _following(new: Sequence[NewOperation], past: Sequence[PastRecord]) -> list[NewOperation]:
+    """Make the next generation of each; too many go to a person."""
+    by_identity = {(one.hold_key, one.digest): one for one in new}
+    following = []
+    for record in past:
+        one = by_identity[record.hold_key, record.digest]
+        reason = one.dead_reason
+        if record.generation >= GENERATIONS_MAX:
+            reason = f"came due again {record.generation} times"
+        following.append(
+            replace(
+                one,
+                generation=record.generation + 1,
+                after_expired=record.expired,
+                dead_reason=reason,
+            )
+        )
+    return following
