@@ -24,8 +24,12 @@ $(STAMP): requirements/dev.txt pyproject.toml scripts/setup.sh
 demo: setup ## Show a hold being released, end to end (FOR=20 stops it after 20 seconds)
 	@$(BIN)/freehold demo $(if $(FOR),--for $(FOR))
 
+# Much of the tests' time is waiting for processes and disks: two lanes, each with its own servers.
+LANE_ONE := tests/crash tests/behaviour tests/insight
+LANE_TWO := $(filter-out $(LANE_ONE) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
+
 test: setup ## Run every test but the whole sweeps
-	@$(BIN)/pytest -m "not proof"
+	@scripts/test_lanes.sh "not proof" "$(LANE_ONE)" "$(LANE_TWO)"
 
 proof: setup ## Run the whole sweeps
 	@$(BIN)/pytest -m proof
