@@ -32,7 +32,8 @@ from freehold.ports.ledger import Ledger, Put, RuleCondition, RuleState, Transac
 from freehold.ports.system import Boundary, Checkpoint, Dice, Pause
 
 LEASE = timedelta(seconds=30)
-FLOOR_OVERLAP = timedelta(seconds=2)  # a page may commit this long after its now; else a sweep helps
+# A scanned page may commit this long after its now; what commits later waits for the sweep.
+FLOOR_OVERLAP = timedelta(seconds=2)
 CLEAN_BATCHES = 10
 RULE_PAUSED = "rule paused"
 

@@ -59,6 +59,24 @@ class OperationsContract:
         with ledger.transaction() as tx:
             assert claimed_keys(tx, "r") == []
 
+    def test_renumber_gives_a_later_generation_or_a_reason_to_be_dead(self, ground: Ground) -> None:
+        with ground.open().transaction() as tx:
+            tx.operations.enqueue([new_operation("r", 1), new_operation("r", 2)], None)
+            again = new_operation("r", 1, generation=3, after_expired=True)
+            worn = new_operation("r", 2, generation=11, dead_reason="came due again 10 times")
+            tx.operations.renumber([again, worn])
+        one, two = ground.back.rows("operation")
+        assert (one["generation"], one["after_expired"], one["state"]) == (3, True, "ready")
+        assert (two["generation"], two["state"]) == (11, "dead")
+        assert two["reason"] == "came due again 10 times"
+
+    def test_renumber_leaves_a_generation_that_is_reached(self, ground: Ground) -> None:
+        ledger = ground.open()
+        enqueue(ledger, new_operation("r", 1, generation=4))
+        with ledger.transaction() as tx:
+            tx.operations.renumber([new_operation("r", 1, generation=4, after_expired=True)])
+        assert only(ground.back.rows("operation"))["after_expired"] in (False, 0)
+
     def test_claim_takes_the_oldest_first(self, ground: Ground) -> None:
         ledger = ground.open()
         for key, second in ((1, 2), (2, 0), (3, 1)):
