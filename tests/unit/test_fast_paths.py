@@ -12,7 +12,7 @@ from psycopg.adapt import Transformer
 from psycopg.pq import Format
 
 from freehold.adapters.sql.postgres import ArrayDumper
-from freehold.domain.due_text import read_stamp
+from freehold.domain.due_text import read_count, read_stamp
 from freehold.domain.names import pack
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -30,6 +30,16 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 @example("0000-01-01 00:00:00+00")
 def test_an_instant_as_printed_reads_like_any_other_spelling_of_it(text: str) -> None:
     assert read_stamp(text) == read_stamp(text.replace(" ", "T"))
+
+
+@given(st.integers(0, 10**16), st.sampled_from([1, 1000]))
+@example(253_402_300_798, 1)
+@example(253_402_300_799, 1)
+@example(253_402_300_800, 1)
+@example(253_402_300_799_001, 1000)
+@example(0, 1)
+def test_a_whole_count_reads_like_one_with_a_fraction(units: int, per_second: int) -> None:
+    assert read_count(str(units), per_second) == read_count(f"{units}.", per_second)
 
 
 @given(st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"]))))

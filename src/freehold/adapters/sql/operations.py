@@ -198,13 +198,9 @@ class SqlOperations:
         if not rows:
             return []
         if self._sql.session.dialect == "sqlite":
-            return [self._add_tally(row) for row in rows]
+            return sorted(row[0] for row in self._sql.rows("add_tallies", now=self._now, rows=rows))
         columns = {f"c{n}": list(column) for n, column in enumerate(zip(*rows, strict=True))}
         return [row[0] for row in self._sql.rows("add_tallies", now=self._now, **columns)]
-
-    def _add_tally(self, row: Row) -> int:
-        columns = {f"c{n}": value for n, value in enumerate(row)}
-        return int(self._sql.rows("add_tallies", now=self._now, **columns)[0][0])
 
     def finish_skipped(self, skipped: Sequence[Skipped]) -> None:
         """Move operations to `record` as skipped."""

@@ -85,11 +85,13 @@ where id = :c0
 
 -- name: add_tallies
 -- Purpose: write the counts of one releasing transaction.
--- Differs: one row an execution, since RETURNING has no order here.
--- Caller: adapters.sql.operations, once a tally
+-- Differs: the rows arrive as JSON, and RETURNING has no order: ids rise in the order of writing.
+-- Caller: adapters.sql.operations, once a batch
 -- Index: none
 insert into {s}tally (rule, tenant, at, expired_count, skipped, lag_counts)
-values (:c0, :c1, :now, :c2, :c3, :c4)
+select json_extract(t.value, '$[0]'), json_extract(t.value, '$[1]'), :now,
+       json_extract(t.value, '$[2]'), json_extract(t.value, '$[3]'), json_extract(t.value, '$[4]')
+from json_each(:rows) t order by t.key
 returning id
 
 -- name: record_skipped
