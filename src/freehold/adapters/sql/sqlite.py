@@ -66,7 +66,7 @@ def translated() -> Iterator[None]:
 
 def write_instant(instant: datetime) -> str:
     """Write an instant so that text order is time order."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat("T", "microseconds") + "Z"
 
 
 def encode(value: Any) -> Any:
@@ -76,7 +76,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, list | tuple):
-        return json.dumps([encode(item) for item in value], ensure_ascii=False)
+        return _WRITE_JSON(value)
     return value
 
 
@@ -86,6 +86,9 @@ def _unhex(text: str | None) -> bytes | None:
         return None if text is None else bytes.fromhex(text)
     except ValueError:
         return None
+
+
+_WRITE_JSON = json.JSONEncoder(ensure_ascii=False, default=encode).encode
 
 
 def _read_text(raw: bytes) -> str:
