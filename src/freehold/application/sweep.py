@@ -14,7 +14,7 @@ from functools import partial
 from freehold.application.scan import Scanner
 from freehold.domain.errors import DatabaseAway, DatabaseError
 from freehold.domain.operations import Claim
-from freehold.domain.retries import Failure, FailureClass
+from freehold.domain.retries import Failure, FailureClass, RetryPolicy
 from freehold.domain.rules import Rule
 from freehold.ports.holds import ScanCursor
 from freehold.ports.ledger import Ledger, Transaction
@@ -84,9 +84,10 @@ class Sweeper:
     def _take_back(self, rules: Sequence[Rule], result: SweepResult) -> None:
         """Return ended leases; bury operations whose attempts a killed worker used up."""
         most = {rule.name: rule.retry.attempts_max for rule in rules}
+        usual = RetryPolicy().attempts_max  # for a rule that is not configured here any more
         with self.ledger.transaction() as tx:
             lapsed = tx.operations.return_lapsed(PAGE)
-            used_up = [claim for claim in lapsed if claim.attempt >= most.get(claim.rule, 6)]
+            used_up = [claim for claim in lapsed if claim.attempt >= most.get(claim.rule, usual)]
             self._bury(tx, used_up)
         result.returned_count = len(lapsed) - len(used_up)
         result.buried_count = len(used_up)

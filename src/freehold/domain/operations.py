@@ -37,43 +37,19 @@ class Outcome(StrEnum):
 
 CLAIMABLE = (OperationState.READY, OperationState.RETRYING, OperationState.DEFERRED)
 
+# Where an operation may go from the hands of a worker; DISCARDED is for a rule that was detached.
+_FROM_WORK: tuple[OperationState | Outcome, ...] = (
+    OperationState.RETRYING,
+    OperationState.DEFERRED,
+    OperationState.DEAD,
+    OperationState.DISCARDED,
+    Outcome.EXPIRED,
+    Outcome.SKIPPED,
+)
+
 MOVES: dict[OperationState, tuple[OperationState | Outcome, ...]] = {
-    OperationState.READY: (
-        OperationState.LEASED,
-        OperationState.RETRYING,
-        OperationState.DEFERRED,
-        OperationState.DEAD,
-        OperationState.DISCARDED,  # the rule was detached
-        Outcome.EXPIRED,
-        Outcome.SKIPPED,
-    ),
-    OperationState.RETRYING: (
-        OperationState.LEASED,
-        OperationState.RETRYING,
-        OperationState.DEFERRED,
-        OperationState.DEAD,
-        OperationState.DISCARDED,  # the rule was detached
-        Outcome.EXPIRED,
-        Outcome.SKIPPED,
-    ),
-    OperationState.DEFERRED: (
-        OperationState.LEASED,
-        OperationState.RETRYING,
-        OperationState.DEFERRED,
-        OperationState.DEAD,
-        OperationState.DISCARDED,  # the rule was detached
-        Outcome.EXPIRED,
-        Outcome.SKIPPED,
-    ),
-    OperationState.LEASED: (
-        OperationState.READY,
-        OperationState.RETRYING,
-        OperationState.DEFERRED,
-        OperationState.DEAD,
-        OperationState.DISCARDED,  # the rule was detached
-        Outcome.EXPIRED,
-        Outcome.SKIPPED,
-    ),
+    **dict.fromkeys(CLAIMABLE, (OperationState.LEASED, *_FROM_WORK)),
+    OperationState.LEASED: (OperationState.READY, *_FROM_WORK),
     OperationState.DEAD: (OperationState.READY, OperationState.DISCARDED, Outcome.CLOSED),
     OperationState.DISCARDED: (OperationState.READY, Outcome.CLOSED),
 }
