@@ -40,7 +40,7 @@ def name_of(dialect: str, sql: str) -> str | None:
 
 
 def _walk(node: Any) -> Iterator[str]:
-    """Name the indexes of a plan, and the tables that it reads from end to end."""
+    """Name the indexes of a plan, its sorts, and the tables that it reads from end to end."""
     if isinstance(node, list):
         for one in node:
             yield from _walk(one)
@@ -48,6 +48,8 @@ def _walk(node: Any) -> Iterator[str]:
         if "Index Name" in node:
             yield node["Index Name"]
         yield from node.get("Conflict Arbiter Indexes", ())
+        if "Sort" in node.get("Node Type", ""):
+            yield "a sort"
         if node.get("Node Type") == "Seq Scan":
             yield f"all of {node['Relation Name']}"
         for value in node.values():

@@ -14,6 +14,7 @@ from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
 from freehold.application.work import Worker
 from freehold.domain.rules import Companion
+from freehold.ports.holds import ScanCursor
 from tests.behaviour.plans import Plans, explained
 from tests.behaviour.till import LONGER_THAN_ANY_DELAY, Till, cart, open_table, refuse
 
@@ -175,3 +176,31 @@ def test_a_partial_index_of_an_enum_state_serves(pg: Place) -> None:
     Scanner(SqlLedger(session, Onwards()), Onwards()).scan(rule)
     assert "hold_due" in session.plans["find_due"]
     assert Till.open(pg, rule).run().released_count == 1_000
+
+
+def test_an_index_that_goes_on_with_the_key_orders_equal_dues(pg: Place) -> None:
+    """Dates fall due together; without that index each page of a scan sorts all of them."""
+    open_table(pg)
+    pg.host.run(
+        "insert into hold (id, status, token, due) select n, 'held', 'k', "
+        "timestamptz '2026-03-10 11:00+00' from generate_series(1, 20000) n"
+    )
+    pg.host.run("vacuum analyze hold")
+    assert "a sort" in _scanned(pg)
+    pg.host.run("drop index hold_due")
+    pg.host.run("create index hold_due_id on hold (due, id) where status = 'held'")
+    plan = _scanned(pg)
+    assert "hold_due_id" in plan
+    assert "a sort" not in plan
+
+
+def _scanned(place: Place) -> set[str]:
+    """Read two pages, the second behind a cursor; return what the plans name."""
+    session = explained(place)
+    holds_of = cart(place)
+    with SqlLedger(session, Onwards()).transaction() as tx:
+        last = tx.holds(holds_of).find_due(None, 500)[-1]
+        after = ScanCursor(str(last.due), last.hold_key)
+        session.plans.clear()
+        assert tx.holds(holds_of).find_due(after, 500)[0].hold_key == "501"
+    return session.plans["find_due"]

@@ -224,11 +224,13 @@ class _Compiler:
         }
 
     def after_cursor(self) -> str:
+        """Compare (due, key) as one row, which an index that goes on with the key can seek."""
         if not self.rule.due.comparable_bare:
             return self.after_key()
         column = self.columns[self.rule.due.column]
-        due, cursor = f"h.{quote(column.name)}", self.spelling.due_cursor(column)
-        return f"({due} >= {cursor} and ({due} > {cursor} or {self.after_key()}))"
+        keys = ", ".join(self.key_parts(self.spelling.text_parameter("cursor_key")))
+        row = f"h.{quote(column.name)}, {self.key_order()}"
+        return f"(({row}) > ({self.spelling.due_cursor(column)}, {keys}))"
 
     def slots(self) -> dict[str, str]:
         held = self.predicate(self.rule.held)
