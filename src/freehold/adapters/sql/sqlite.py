@@ -25,7 +25,7 @@ from freehold.domain.errors import (
 from freehold.ports.system import HostClock
 
 PREFIX = "freehold_"
-STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's virtual machine; about a millisecond
+STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's virtual machine; 2 ms when measured
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _AWAY = (
     "SQLITE_CANTOPEN",
