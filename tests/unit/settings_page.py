@@ -28,8 +28,8 @@ else the table `[tool.freehold]` of `pyproject.toml`. Without any, the defaults 
 
 Environment variables win over the file for `[database]` and `[loops]`: `FREEHOLD_`, the table, two
 underscores, the key, as in `FREEHOLD_DATABASE__URL`. With `_FILE` behind it the value is read from
-a file, which suits mounted secrets: `FREEHOLD_DATABASE__URL_FILE=/run/secrets/url`. Rules come from
-the file only.
+a file, which suits mounted secrets: `FREEHOLD_DATABASE__URL_FILE=/run/secrets/url`. Rules and
+`[holds]` come from the file only.
 
 An unknown key or variable is an error. `freehold config check` finds every mistake that needs no
 database, `freehold doctor` the others, `freehold config show --origin` says which value counts and
@@ -77,7 +77,7 @@ retry = { delays = ["10s", "30s", "90s"], jitter = 0.2 }
 
 ## What is refused without a database
 
-Two rules of one name. An action that leaves the row held: its columns still meet every condition of
+Two rules of one name, or a rule with the name of the built-in holds. An action that leaves the row held: its columns still meet every condition of
 an alternative of `held`, or it names no column of one, or there is no `held` at all and the row is
 not deleted. An action that changes a key column. `naive` and `date` without `due.zone`, and a zone
 that is not in the tz database. A companion of several statements, one that begins or ends a
@@ -99,7 +99,8 @@ def names() -> list[str]:
 def _sections() -> Iterator[str]:
     for name, found, required in _settings(SCHEMA, ""):
         if "." not in name:
-            yield f"## {'[[rules]]' if name == 'rules' else f'[{name}]'}\n"
+            title = "[[rules]]" if name == "rules" else f"[{name}]"
+            yield f"## {title}\n\n{_description(found)}\n"
             continue
         yield f"### {name}\n\n{_description(found)}\n"
         yield f"{_type(found)}; {_default(found, required)}.{_example(found)}\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from freehold.settings import load_settings
 from freehold.settings.schema import json_schema
-from freehold.settings.shape import FileShape
+from freehold.settings.shape_file import FileShape
 from tests.unit.settings_page import INTRO, PAGE, names, page
 from tests.unit.test_settings import LEAST
 

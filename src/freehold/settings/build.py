@@ -26,10 +26,10 @@ from freehold.settings.shape import (
     DatabaseShape,
     DueShape,
     ExpireShape,
-    FileShape,
     LoopsShape,
     RuleShape,
 )
+from freehold.settings.shape_file import FileShape, HoldsShape
 from freehold.settings.values import DatabaseSettings, LoopSettings, Settings
 
 
@@ -86,8 +86,8 @@ def predicate(alternatives: list[Alternative]) -> Predicate:
     )
 
 
-def schedule(shape: RuleShape, loops: LoopsShape) -> Schedule:
-    """Build the schedule of a rule; a precise one polls as the loops do.
+def schedule(shape: RuleShape | HoldsShape, loops: LoopsShape) -> Schedule:
+    """Build the schedule of a rule, built in or not; a precise one polls as the loops do.
 
     Raises:
         ScheduleError: the line or its zone is wrong.

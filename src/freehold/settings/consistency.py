@@ -22,11 +22,11 @@ from freehold.settings.shape import (
     CompanionShape,
     DueShape,
     ExpireShape,
-    FileShape,
     LoopsShape,
     RuleShape,
     TenantShape,
 )
+from freehold.settings.shape_file import FileShape, HoldsShape
 
 _NEED_ZONE = (DueKind.NAIVE, DueKind.DATE)
 _PASSED_OVER = re.compile(
@@ -45,7 +45,12 @@ class Finding(NamedTuple):
 
 def findings(shape: FileShape) -> list[Finding]:
     """Return all that does not fit together, in the order of the file."""
-    return [*_loops(shape.loops), *_names(shape.rules), *_rules(shape.rules)]
+    return [
+        *_loops(shape.loops),
+        *_built_in(shape.holds),
+        *_names(shape),
+        *_rules(shape.rules),
+    ]
 
 
 def _loops(loops: LoopsShape) -> Iterator[Finding]:
@@ -53,9 +58,21 @@ def _loops(loops: LoopsShape) -> Iterator[Finding]:
         yield Finding("loops.heartbeat", "must be shorter than loops.lease, or every lease ends.")
 
 
-def _names(rules: Sequence[RuleShape]) -> Iterator[Finding]:
+def _built_in(holds: HoldsShape | None) -> Iterator[Finding]:
+    if holds is not None:
+        for place, text in (*_schedule(holds), *_companions(holds)):
+            yield Finding(f"holds.{place}", f"{text}.")
+
+
+def _names(shape: FileShape) -> Iterator[Finding]:
     first: dict[str, int] = {}
-    for index, rule in enumerate(rules):
+    for index, rule in enumerate(shape.rules):
+        if shape.holds is not None and rule.name == shape.holds.name:
+            yield Finding(
+                f"rules[{index}].name",
+                f"{rule.name!r} is the name of the built-in holds too; rename this rule, or write "
+                f'name = "..." in [holds].',
+            )
         if first.setdefault(rule.name, index) != index:
             yield Finding(
                 f"rules[{index}].name",
@@ -75,6 +92,10 @@ def _rule(rule: RuleShape) -> Iterator[Finding]:
     yield from _twice(rule)
     yield from _expire(rule)
     yield from _schedule(rule)
+    yield from _companions(rule)
+
+
+def _companions(rule: RuleShape | HoldsShape) -> Iterator[Finding]:
     for index, companion in enumerate(rule.also):
         for place, text in _companion(companion):
             yield Finding(f"also[{index}].{place}", text)
@@ -106,7 +127,7 @@ def _twice(rule: RuleShape) -> Iterator[Finding]:
                 yield Finding(place, f"names {column!r} twice; once is enough")
 
 
-def _schedule(rule: RuleShape) -> Iterator[Finding]:
+def _schedule(rule: RuleShape | HoldsShape) -> Iterator[Finding]:
     try:
         found = parse_schedule(rule.when)
     except ScheduleError as error:
@@ -115,7 +136,8 @@ def _schedule(rule: RuleShape) -> Iterator[Finding]:
     if rule.zone is None:
         return
     if not isinstance(found, Cron):
-        yield Finding("zone", "is read with a cron line only; remove it, or set due.zone")
+        meant = ", or set due.zone" if isinstance(rule, RuleShape) else ""
+        yield Finding("zone", f"is read with a cron line only; remove it{meant}")
         return
     try:
         check_zone(rule.zone)

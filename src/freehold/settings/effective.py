@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from freehold.settings.shape import FileShape, Shape
+from freehold.settings.shape import Shape
+from freehold.settings.shape_file import FileShape
 from freehold.settings.url import masked
 
 DEFAULT = "default"
@@ -44,6 +45,8 @@ def effective(
         ("database", shape.database, tables.get("database", {})),
         ("loops", shape.loops, tables.get("loops", {})),
     ]
+    if shape.holds is not None:
+        named.append(("holds", shape.holds, tables["holds"]))
     for index, rule in enumerate(shape.rules):
         named.append((f"rules.{rule.name}", rule, tables["rules"][index]))
     return [

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from freehold.settings.shape import FileShape
+from freehold.settings.shape_file import FileShape
 
 
 class _TomlSchema(GenerateJsonSchema):

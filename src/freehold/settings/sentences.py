@@ -14,7 +14,8 @@ from pydantic_core import ErrorDetails
 
 from freehold.settings.consistency import Finding
 from freehold.settings.notation import full_stop, kind_of, suggestion
-from freehold.settings.shape import FileShape, Shape
+from freehold.settings.shape import Shape
+from freehold.settings.shape_file import FileShape
 
 Place = tuple[int | str, ...]
 

@@ -4,7 +4,8 @@ The reference page, the JSON Schema and the messages are made from these models;
 from the dataclasses that they end in.
 
 *Invariants*: an unknown key is refused; nothing is converted silently (strict).
-*Not here*: what must fit together inside a rule (`consistency`).
+*Not here*: the whole file and `[holds]` (`shape_file`), what must fit together inside a rule
+(`consistency`).
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ Alternative = Annotated[dict[Name, Test], Field(min_length=1)]
 Assigned = Annotated[
     Scalar | NowValue, PlainValidator(read_assignment), WithJsonSchema(_ASSIGNMENT_SCHEMA)
 ]
+ModeWord = Literal["reservation"]
 Rows = Annotated[RowRange, PlainValidator(read_rows), WithJsonSchema(_ROWS_SCHEMA)]
 
 
@@ -106,7 +108,7 @@ class Shape(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, validate_default=True)
 
 
-def _empty(shape: type[S]) -> Callable[[], S]:
+def empty(shape: type[S]) -> Callable[[], S]:
     """Return a maker of the table that is absent from the file."""
     return lambda: shape.model_validate({})
 
@@ -265,7 +267,7 @@ class RuleShape(Shape):
         description="The columns that name one row.", examples=[["id"]]
     )
     tenant: TenantShape = Field(
-        default_factory=_empty(TenantShape),
+        default_factory=empty(TenantShape),
         description="Who a hold belongs to; absent: nobody.",
     )
     held: list[Alternative] = Field(
@@ -300,9 +302,7 @@ class RuleShape(Shape):
         examples=["precise"],
     )
     zone: str | None = Field(None, description="The time zone of a cron line in when; absent: UTC.")
-    mode: Literal["reservation"] = Field(
-        RuleMode.RESERVATION.value, description="How due holds become work."
-    )
+    mode: ModeWord = Field(RuleMode.RESERVATION.value, description="How due holds become work.")
     promise: Span = Field(
         _default(Rule, "promise"), description="The longest lag from due to commit that you accept."
     )
@@ -326,20 +326,8 @@ class RuleShape(Shape):
         description="Holds in one transaction, at most.",
     )
     retry: RetryShape = Field(
-        default_factory=_empty(RetryShape), description="When a failed operation is tried again."
+        default_factory=empty(RetryShape), description="When a failed operation is tried again."
     )
-
-
-class FileShape(Shape):
-    """The whole file."""
-
-    database: DatabaseShape = Field(
-        default_factory=_empty(DatabaseShape), description="The database."
-    )
-    loops: LoopsShape = Field(
-        default_factory=_empty(LoopsShape), description="The loops of freehold run."
-    )
-    rules: list[RuleShape] = Field([], description="One [[rules]] table for each rule.")
 
 
 def _same(words: Any, kinds: Any) -> bool:
@@ -349,4 +337,4 @@ def _same(words: Any, kinds: Any) -> bool:
 assert _same(DueShape.model_fields["kind"].annotation, DueKind)
 assert _same(DueShape.model_fields["on_empty"].annotation, EmptyDue)
 assert _same(RuleShape.model_fields["again"].annotation, Again)
-assert _same(RuleShape.model_fields["mode"].annotation, RuleMode)
+assert _same(ModeWord, RuleMode)

@@ -21,7 +21,7 @@ from freehold.settings.consistency import Finding, findings
 from freehold.settings.effective import Setting, effective
 from freehold.settings.notation import full_stop, suggestion
 from freehold.settings.sentences import sentences
-from freehold.settings.shape import FileShape
+from freehold.settings.shape_file import FileShape
 from freehold.settings.values import Settings
 
 FILE_NAME = "freehold.toml"
@@ -187,6 +187,8 @@ def _set(
 def _keys_of(section: str, variable: str) -> list[str]:
     if section == "rules":
         raise UsageError(f"{variable}: rules come from the file only; set it in {FILE_NAME}.")
+    if section == "holds":
+        raise UsageError(f"{variable}: [holds] comes from the file only; set it in {FILE_NAME}.")
     if section not in SECTIONS:
         close = suggestion(section, [*SECTIONS])
         raise UsageError(full_stop(f"{variable} names no setting: no table [{section}]{close}"))
@@ -206,7 +208,7 @@ def _unknown(variable: str, section: str, name: str, known: list[str]) -> str:
 def _check_lone(variable: str) -> None:
     """Refuse a single underscore where two were meant; other names are not ours to judge."""
     section, _, key = variable.removeprefix(PREFIX).partition("_")
-    if key and section.lower() in (*SECTIONS, "rules"):
+    if key and section.lower() in (*SECTIONS, "rules", "holds"):
         raise UsageError(
             f"{variable} names no setting; did you mean {PREFIX}{section}{NESTING}{key}?"
         )

@@ -43,11 +43,13 @@ class Settings:
     """Everything that a process is told from outside.
 
     Attributes:
+        built_in: the rule of the built-in holds, one of `rules`; None: they are off.
         origins: where each value came from, by dotted name: "default", a file, or a variable.
     """
 
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     loops: LoopSettings = field(default_factory=LoopSettings)
+    built_in: Rule | None = None
     rules: tuple[Rule, ...] = ()
     origins: dict[str, str] = field(default_factory=dict)
 

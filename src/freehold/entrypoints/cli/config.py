@@ -12,7 +12,7 @@ from freehold.entrypoints.cli.context import Invocation, invocation
 
 if TYPE_CHECKING:
     from freehold.settings.effective import Setting
-    from freehold.settings.shape import FileShape
+    from freehold.settings.shape_file import FileShape
     from freehold.settings.sources import Document
 
 config = typer.Typer(help="The settings: show, check, schema.", no_args_is_help=True)
