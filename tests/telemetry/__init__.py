@@ -1,0 +1,1 @@
+"""What Freehold tells of its work."""
