@@ -1,0 +1,96 @@
+"""The file of rejected lines: number, reason, and the line as it stood, byte for byte.
+
+*Invariants*: it is for its owner alone, since lines may hold guest data; a file that is not one of
+ours is never written over; where nothing is rejected, no file remains.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from freehold.domain.errors import RefusedByState, UsageError
+
+if TYPE_CHECKING:
+    from io import TextIOWrapper
+
+SHOWN = 5  # rejected lines that are named on the screen too
+HEADER = ("line", "reason", "original")
+_FIRST = ",".join(HEADER).encode() + b"\n"
+
+
+class Rejects:
+    """Lines that were not taken; the file is made at the first one.
+
+    Attributes:
+        count: how many there are.
+        first: number and reason of the first few.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Name the file, and remove what an earlier run left there.
+
+        Raises:
+            RefusedByState: a file of somebody else stands there.
+        """
+        self.path = path
+        self.count = 0
+        self.first: list[tuple[int, str]] = []
+        self._file: TextIOWrapper | None = None
+        try:
+            if path.exists():
+                self._remove_old()
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+
+    def _remove_old(self) -> None:
+        with self.path.open("rb") as file:
+            begins = file.readline(len(_FIRST))
+        if begins != _FIRST:
+            raise RefusedByState(
+                f"{self.path} exists and is no file of rejected lines; name another with --rejects."
+            )
+        self.path.unlink()
+
+    def add(self, line: int, reason: str, raw: bytes) -> None:
+        """Keep one line."""
+        self.count += 1
+        if self.count <= SHOWN:
+            self.first.append((line, reason))
+        original = raw.decode(errors="surrogateescape").rstrip("\r\n")
+        csv.writer(self._opened(), lineterminator="\n").writerow((line, reason, original))
+
+    def _opened(self) -> TextIOWrapper:
+        if self._file is None:
+            try:
+                self._file = open(  # noqa: SIM115 -- closed at exit; only this takes an opener
+                    self.path,
+                    "w",
+                    encoding="utf-8",
+                    errors="surrogateescape",
+                    newline="",
+                    opener=_private,
+                )
+            except OSError as error:
+                raise UsageError(f"{self.path} cannot be written: {error.strerror}.") from None
+            self._file.write(_FIRST.decode())
+        return self._file
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
