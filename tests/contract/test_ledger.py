@@ -13,6 +13,7 @@ from freehold.testing.contracts.loops import (
 )
 from freehold.testing.contracts.operations import OperationsContract
 from freehold.testing.contracts.reviews import ReviewsContract
+from freehold.testing.contracts.straight import StraightContract
 
 
 class TestLedger(LedgerContract):
@@ -52,4 +53,8 @@ class TestFinding(FindingContract):
 
 
 class TestReleasing(ReleasingContract):
+    pass
+
+
+class TestStraight(StraightContract):
     pass

@@ -21,7 +21,7 @@ from freehold.application.rulestate import admit, batch_size, hasten_probe
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
 from freehold.domain.due_walls import EPOCH
 from freehold.domain.errors import DatabaseError, RowRefused, RuleRefused, StatementTimedOut
-from freehold.domain.names import digest
+from freehold.domain.names import KEY_BYTES_MAX, digest
 from freehold.domain.operations import NewOperation
 from freehold.domain.retries import MESSAGE_LENGTH
 from freehold.domain.rules import Rule
@@ -32,7 +32,6 @@ from freehold.ports.system import Boundary, Checkpoint
 LEAD_BATCHES = 20
 OVERLAP = timedelta(seconds=10)  # a host's transaction may commit this long after it wrote due
 WALK_PAGES = 10  # pages of a walk between two looks at what is new
-KEY_BYTES_MAX = 2_400  # PostgreSQL indexes 2,704 bytes, with the rule's name and a digest beside
 MALFORMED_DUE = "malformed due"
 
 

@@ -13,6 +13,8 @@ from uuid import UUID
 
 Text = str | None
 
+KEY_BYTES_MAX = 2_400  # PostgreSQL indexes 2,704 bytes, with the rule's name and a digest beside
+
 
 def pack(values: Sequence[Text]) -> str:
     """Write column texts as one JSON array, byte for byte as both databases write it."""

@@ -24,6 +24,7 @@ from freehold.ports.operations import (
 )
 from freehold.ports.reviews import FailedAttempt, InReview, Reviews
 from freehold.ports.rulestates import RuleCondition, RuleState, RuleStates
+from freehold.ports.straight import StraightHolds
 
 __all__ = [
     "Act",
@@ -88,6 +89,10 @@ class Transaction(Protocol):
 
     def holds(self, rule: Rule) -> Holds:
         """Return the customer's rows under a rule."""
+        ...
+
+    def straight(self, rule: Rule) -> StraightHolds:
+        """Return the customer's rows under a rule, to be released without operation rows."""
         ...
 
 

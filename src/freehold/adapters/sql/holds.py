@@ -149,7 +149,7 @@ class SqlHolds:
                 f"{changed} of {len(chosen)} rows changed",
                 "FREEHOLD",
             )
-        self._look_again([one.hold_key for one in chosen])
+        look_again(self._sql, self._fixed, [one.hold_key for one in chosen])
 
     def _change(self, chosen: Sequence[Chosen]) -> int:
         ids = [one.operation_id for one in chosen]
@@ -165,12 +165,6 @@ class SqlHolds:
         remove_operations(self._sql, ids)
         return changed
 
-    def _look_again(self, hold_keys: list[str]) -> None:
-        """Raise when a trigger put rows back after the change."""
-        count = self._rows("still_held", keys=hold_keys)[0][0]
-        if count:
-            raise ChangeLost(f"a trigger restored {count} released rows", "FREEHOLD")
-
     def rehearse(self) -> None:
         """Run the statements of a release over no row, and plan the companions."""
         self.find_due(None, 1)
@@ -178,7 +172,7 @@ class SqlHolds:
         self._rows("what_differs", ids=[])
         self._rows("unlocked_holds", ids=[])
         self._change([])
-        self._look_again([])
+        look_again(self._sql, self._fixed, [])
         for companion in self._rule.companions:
             nothing = dict.fromkeys(parameters(companion.sql))
             self._sql.session.run(f"explain {companion.sql}", nothing)
@@ -198,7 +192,7 @@ class SqlHolds:
         uuid = self._sql.session.uuid
         return {
             row[0]: {
-                **_image(row[4]),
+                **image_of(row[4]),
                 "now": self._now,
                 "operation_key": operation_key(row[1], uuid(row[2])),
                 "tenant": row[3],
@@ -210,7 +204,7 @@ class SqlHolds:
         """Read one row's mapped columns as text."""
         key_values(hold_key, len(self._rule.key))
         rows = self._rows("read_hold", hold_key=hold_key)
-        return _image(rows[0][0]) if rows else None
+        return image_of(rows[0][0]) if rows else None
 
     def still_due(self, operation_ids: Sequence[int]) -> set[int]:
         """Return those operations whose hold is still held with the same identity."""
@@ -222,6 +216,13 @@ def rule_slots(session: Session, rule_sql: RuleSql) -> dict[str, str]:
     slots = {**rule_sql.slots, "s": session.prefix}
     change = "change_by_delete" if rule_sql.removes else "change_by_update"
     return {**slots, "change": fill(load(session.dialect)[change], slots)}
+
+
+def look_again(runner: Runner, fixed: Mapping[str, Any], hold_keys: list[str]) -> None:
+    """Raise when a trigger put rows back after the change."""
+    count = runner.rows("still_held", **fixed, keys=hold_keys)[0][0]
+    if count:
+        raise ChangeLost(f"a trigger restored {count} released rows", "FREEHOLD")
 
 
 def _command(row: Row, due_at: datetime | None) -> ExpireHold:
@@ -247,5 +248,6 @@ def _hold_row(row: Row) -> HoldRow:
     )
 
 
-def _image(image: Any) -> dict[str, str | None]:
+def image_of(image: Any) -> dict[str, str | None]:
+    """Read an image of a row's columns as the database returned it."""
     return dict(json.loads(image)) if isinstance(image, str) else dict(image)

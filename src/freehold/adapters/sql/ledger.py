@@ -20,6 +20,7 @@ from freehold.adapters.sql.reading import SqlReading, open_reading
 from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
+from freehold.adapters.sql.straight import SqlStraight
 from freehold.domain.due import DueKind
 from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import Rule
@@ -42,6 +43,10 @@ class SqlTransaction:
     def holds(self, rule: Rule) -> SqlHolds:
         """Return the customer's rows under a rule."""
         return SqlHolds(self._ledger.session, self._ledger.compiled(rule), self.now)
+
+    def straight(self, rule: Rule) -> SqlStraight:
+        """Return the customer's rows under a rule, to be released without operation rows."""
+        return SqlStraight(self._ledger.session, self._ledger.compiled(rule), self.now)
 
 
 class SqlLedger:

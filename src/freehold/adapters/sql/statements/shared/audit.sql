@@ -24,13 +24,16 @@ where e.type = 'hold.expired.v1' and e.at >= :since
 limit :limit
 
 -- name: identity_ended_twice
--- Purpose: find generations of one identity that ended more than once.
+-- Purpose: find generations of one identity that ended more than once; beside a straight release
+-- its operation may end too, as skipped or closed.
 -- Caller: adapters.sql.audit
 -- Index: none; groups the whole table
 select r.rule, r.hold_key, min(r.operation_id),
        'generation ' || r.generation || ' ended ' || count(*) || ' times'
 from {s}record r where r.finished_at >= :since
-group by r.rule, r.hold_key, r.digest, r.generation having count(*) > 1
+group by r.rule, r.hold_key, r.digest, r.generation
+having count(*) > 1 + max(case when r.outcome = 'expired' and r.reason = 'straight' then 1 else 0 end)
+    or sum(case when r.outcome = 'expired' then 1 else 0 end) > 1
 limit :limit
 
 -- name: operation_ended_twice
@@ -43,7 +46,7 @@ group by r.operation_id having count(*) > 1
 limit :limit
 
 -- name: open_and_ended
--- Purpose: find open operations that ended already.
+-- Purpose: find open operations that ended already; one whose hold was released straight is to end.
 -- Caller: adapters.sql.audit
 -- Index: record_hold
 select o.rule, o.hold_key, o.id,
@@ -52,7 +55,9 @@ from {s}operation o
 where exists (select 1 from {s}record r
               where r.rule = o.rule and r.hold_key = o.hold_key
                 and (r.operation_id = o.id
-                     or (r.digest = o.digest and r.generation >= o.generation)))
+                     or (r.digest = o.digest and r.generation >= o.generation
+                         and (r.generation > o.generation or r.outcome <> 'expired'
+                              or r.reason is distinct from 'straight'))))
 limit :limit
 
 -- name: event_told_twice
