@@ -5,6 +5,7 @@ Not here: skips and dead letters, which are outcomes and not errors.
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import IntEnum
 
 
@@ -49,6 +50,34 @@ class RefusedByState(FreeholdError):
     """The request is well formed, but the state of things forbids it now."""
 
     exit_code = ExitCode.REFUSED
+
+
+class HoldTaken(RefusedByState):
+    """Something else is in the way of a hold that was asked for.
+
+    Attributes:
+        hold_id: the hold in the way, or None where it is gone again.
+        hold_until: until when it is held; None while it is confirmed.
+    """
+
+    def __init__(
+        self, message: str, *, hold_id: int | None = None, hold_until: datetime | None = None
+    ) -> None:
+        super().__init__(message)
+        self.hold_id = hold_id
+        self.hold_until = hold_until
+
+
+class HoldLapsed(RefusedByState):
+    """The hold is not held any more: its time is over, or it was cancelled or confirmed."""
+
+
+class UnknownHold(UsageError):
+    """No hold has this token or id: it was renewed under another token, or never granted."""
+
+
+class UnknownUnit(UsageError):
+    """The tenant has no such unit."""
 
 
 class DatabaseError(FreeholdError):

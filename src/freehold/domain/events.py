@@ -20,6 +20,10 @@ class EventType(StrEnum):
 
     HOLD_EXPIRED = "hold.expired.v1"
     HOLD_SKIPPED = "hold.skipped.v1"
+    HOLD_HELD = "hold.held.v1"
+    HOLD_RENEWED = "hold.renewed.v1"
+    HOLD_CONFIRMED = "hold.confirmed.v1"
+    HOLD_CANCELLED = "hold.cancelled.v1"
 
 
 @dataclass(frozen=True, slots=True)

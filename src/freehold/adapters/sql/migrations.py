@@ -140,9 +140,20 @@ def _cannot(migration: Migration, error: DatabaseError) -> RefusedByState:
 
 
 def split(sql: str) -> list[str]:
-    """Split a migration into statements; ours hold no semicolon inside one."""
+    """Split a migration into statements; ours hold no semicolon inside one but in a trigger's body."""
     lines = "\n".join(line for line in sql.splitlines() if not line.startswith("--"))
-    return [part.strip() for part in lines.split(";") if part.strip()]
+    found: list[str] = []
+    for part in lines.split(";"):
+        if found and _is_cut_trigger(found[-1]):
+            found[-1] += f";{part}"
+        elif part.strip():
+            found.append(part)
+    return [one.strip() for one in found]
+
+
+def _is_cut_trigger(text: str) -> bool:
+    words = text.split()
+    return words[:2] == ["create", "trigger"] and "begin" in words and words[-1] != "end"
 
 
 def script(dialect: str) -> str:
