@@ -59,10 +59,11 @@ def test_the_zone_is_utc_unless_named() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("@reboot", "is not one of @hourly, @daily"),
-        ("@DAILY", "is not one of"),
-        ("@every 5m", "five fields"),
-        ("@daily now", "five fields"),
+        ("@reboot", "is no time: run `freehold run --until-idle` at the boot"),
+        ("@fortnightly", "is not one of @hourly, @daily"),
+        ("@DAILY", "lower case: write @daily"),
+        ("@every 5m", "five fields, not 2: '@every 5m'; write every 5m"),
+        ("@daily now", "five fields, not 2: '@daily now'; @daily stands alone"),
         ("every", "no duration"),
         ("every 5", "no duration"),
         ("every 5 m", "five fields"),
@@ -73,7 +74,7 @@ def test_the_zone_is_utc_unless_named() -> None:
         ("3651d", "longer than 3650d"),
         ("sometimes", "no duration"),
         ("", "five fields"),
-        ("0 0 0 * * *", "five fields, not 6"),
+        ("0 0 0 * * *", "five fields, not 6: .*; there is no field for seconds: write every 30s"),
         ("* " * 60, "at most 100 characters, not 120"),
     ],
 )
@@ -177,6 +178,7 @@ def test_an_interval_has_limits(seconds: int) -> None:
         (Cron("30 2 * * *", "Europe/Berlin"), "at 02:30 every day, Europe/Berlin"),
         (Cron("* * * * *"), "every minute, UTC"),
         (Cron("0 0 13 * *"), "at 00:00 on the 13th day of every month, UTC"),
+        (Cron("0 0 31 * *"), "at 00:00 on the 31st day of every month, UTC"),
     ],
 )
 def test_a_schedule_is_described_in_plain_words(schedule: Schedule, words: str) -> None:

@@ -15,6 +15,7 @@ from freehold.domain.due import zone_info
 from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import Rule
 from freehold.domain.schedule import Cron, Every, Precise, Schedule, last_at_or_before, next_after
+from freehold.domain.schedule_notes import note
 from freehold.ports.ledger import Ledger, Tick, Transaction
 from freehold.ports.system import Boundary, Checkpoint, HostClock
 
@@ -198,15 +199,27 @@ def _turn(schedule: Schedule, now: datetime) -> datetime | None:
     return last_at_or_before(schedule, now) if isinstance(schedule, Every) else None
 
 
-def next_firings(
-    schedule: Schedule, after: datetime, count: int
-) -> list[tuple[datetime, datetime]]:
-    """Return the next firings, each in UTC and in the schedule's zone; none for `Precise`."""
+@dataclass(frozen=True, slots=True)
+class NextFiring:
+    """One firing to come.
+
+    Attributes:
+        local: the same instant on the clock of the schedule's zone.
+        note: what a jump of that clock has to do with it; empty as a rule.
+    """
+
+    utc: datetime
+    local: datetime
+    note: str
+
+
+def next_firings(schedule: Schedule, after: datetime, count: int) -> list[NextFiring]:
+    """Return the next firings; none for `Precise`, which goes by the holds."""
     if isinstance(schedule, Precise):
         return []
     zone = zone_info(schedule.zone) if isinstance(schedule, Cron) else UTC
-    firings: list[tuple[datetime, datetime]] = []
+    firings: list[NextFiring] = []
     for _ in range(count):
-        after = next_after(schedule, after)
-        firings.append((after, after.astimezone(zone)))
+        previous, after = after, next_after(schedule, after)
+        firings.append(NextFiring(after, after.astimezone(zone), note(schedule, after, previous)))
     return firings

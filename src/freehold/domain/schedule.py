@@ -43,6 +43,7 @@ _MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
+_ORDINAL = re.compile(r"\b([0-9]+)th\b")  # cronsim writes 31th
 _UNITS = {"days": "d", "hours": "h", "minutes": "m", "seconds": "s", "milliseconds": "ms"}
 _DURATION = re.compile("".join(f"(?:(?P<{unit}>[0-9]+){mark})?" for unit, mark in _UNITS.items()))
 
@@ -151,8 +152,14 @@ def describe(schedule: Schedule) -> str:
         case Every(seconds=seconds):
             return f"every {_span_text(seconds)}"
         case Cron(line=line, zone=zone):
-            words = CronSim(line, EPOCH).explain()
+            words = _ORDINAL.sub(_ordinal, CronSim(line, EPOCH).explain())
             return f"{words[0].lower()}{words[1:]}, {zone}"
+
+
+def _ordinal(found: re.Match[str]) -> str:
+    number = int(found[1])
+    teen = number % 100 // 10 == 1
+    return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def _parse_word(word: str, zone: str) -> Schedule:
@@ -162,6 +169,12 @@ def _parse_word(word: str, zone: str) -> Schedule:
 
 
 def _expand(macro: str) -> str:
+    if macro == "@reboot":
+        raise ScheduleError(
+            "'@reboot' is no time: run `freehold run --until-idle` at the boot, as a systemd unit"
+        )
+    if macro.lower() in _MACROS and macro not in _MACROS:
+        raise ScheduleError(f"{macro!r} must be in lower case: write {macro.lower()}")
     if macro not in _MACROS:
         raise ScheduleError(f"{macro!r} is not one of {', '.join(_MACROS)}")
     return _MACROS[macro]

@@ -17,7 +17,8 @@ is its instant; a clock set back by over 3 h repeats no fixed line either; inver
 that never come and trailing junk are refused, where Debian never fires or skips them in silence;
 and so is `5-5/15`, which cronsim takes for 5-59/15.
 
-*Not here*: macros and the other schedules (`freehold.domain.schedule`).
+*Not here*: macros and the other schedules (`freehold.domain.schedule`), what is said about a firing
+near a jump (`freehold.domain.schedule_notes`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from cronsim import CronSim, CronSimError
@@ -74,14 +76,19 @@ def check_line(line: str) -> None:
     """
     fields = line.split()
     if len(fields) != len(_FIELDS):
-        raise ScheduleError(f"a cron line has five fields, not {len(fields)}: {line!r}")
+        raise ScheduleError(
+            f"a cron line has five fields, not {len(fields)}: {line!r}{_instead(fields)}"
+        )
     for field, text in zip(_FIELDS, fields, strict=True):
         for term in text.split(","):
             _check_term(field, term)
     try:
         _simulate(line, EPOCH.replace(tzinfo=None))
     except CronSimError:
-        raise ScheduleError(f"{line!r} names a day that no calendar has") from None
+        raise ScheduleError(
+            f"{line!r} names a day that no calendar has: Debian's cron would take it and never "
+            "run; name an earlier day"
+        ) from None
 
 
 def next_firing(line: str, zone: ZoneInfo, instant: datetime) -> datetime:
@@ -89,15 +96,32 @@ def next_firing(line: str, zone: ZoneInfo, instant: datetime) -> datetime:
 
     There is always one: 29 February is a given day of the week at least every 40 years.
     """
-    return (_next_wild if _is_wild(line) else _next_fixed)(line, zone, instant)
+    return (_next_wild if is_wild(line) else _next_fixed)(line, zone, instant)
+
+
+def is_wild(line: str) -> bool:
+    """Tell whether a line follows the clock on the wall: its minute or hour begins with `*`."""
+    return any(field.startswith("*") for field in line.split()[:2])
+
+
+def matches_between(line: str, after: datetime, before: datetime) -> list[datetime]:
+    """Return the naive local times of a checked line in (after, before)."""
+    return list(takewhile(lambda wall: wall < before, _simulate(line, after)))
 
 
 def _check_term(field: _Field, term: str) -> None:
     found = _TERM.fullmatch(term)
     if found is None:
-        raise ScheduleError(f"{field.name} {term!r} is neither *, a number, a range nor a step")
+        raise ScheduleError(
+            f"{field.name} {term!r} is neither *, a number, a range nor a step{_cure(field, term)}"
+        )
     if found["step"] and not (found["all"] or found["high"]):
-        raise ScheduleError(f"{field.name} {term!r} has a step without a range: write a-b/n or */n")
+        _number(field, found["low"])
+        last = field.names[-1] if field.names else field.last
+        raise ScheduleError(
+            f"{field.name} {term!r} has a step without a range: "
+            f"write {found['low']}-{last}/{found['step']}, or */{found['step']}"
+        )
     if found["step"] and not int(found["step"]):
         raise ScheduleError(f"{field.name} {term!r} has a step of zero")
     _check_ends(field, term, [_number(field, found[end]) for end in ("low", "high") if found[end]])
@@ -107,7 +131,10 @@ def _check_ends(field: _Field, term: str, ends: list[int]) -> None:
     if "/" in term and len(set(ends)) == 1:
         raise ScheduleError(f"{field.name} {term!r} has a step within one value")
     if ends != sorted(ends):
-        raise ScheduleError(f"{field.name} {term!r} ends before it begins: write two ranges")
+        raise ScheduleError(
+            f"{field.name} {term!r} ends before it begins, and Debian's cron would never run it: "
+            f"write two ranges, {_wrapped(field, ends)}"
+        )
 
 
 def _number(field: _Field, text: str) -> int:
@@ -116,11 +143,44 @@ def _number(field: _Field, text: str) -> int:
     if _NUMBER.fullmatch(text) and field.first <= int(text) <= field.last:
         return int(text)
     names = f" or {field.names[0]} to {field.names[-1]}" if field.names else ""
-    raise ScheduleError(f"{field.name} {text!r} is not {field.first} to {field.last}{names}")
+    raise ScheduleError(
+        f"{field.name} {text!r} is not {field.first} to {field.last}{names}{_cure(field, text)}"
+    )
 
 
-def _is_wild(line: str) -> bool:
-    return any(field.startswith("*") for field in line.split()[:2])
+def _instead(fields: list[str]) -> str:
+    """Say what to write for a line that has not five fields, where the intention is plain."""
+    if fields[:1] == ["@every"]:
+        return f"; write {' '.join(['every', *fields[1:]])}"
+    if fields and fields[0].startswith("@"):
+        return f"; {fields[0]} stands alone"
+    if len(fields) == len(_FIELDS) + 1:
+        return "; there is no field for seconds: write every 30s, or leave the sixth away"
+    return ""
+
+
+def _cure(field: _Field, text: str) -> str:
+    """Say what to write for a term that other programs know."""
+    short = text[:3].lower()
+    if short in field.names and text.isalpha():
+        return f": write {short}"
+    if text == "?":
+        return ": write *"
+    if text.upper().endswith(("L", "W")):
+        return ": no cron knows a last or nearest day; name the days, as in 25-31"
+    if "#" in text:
+        return ": Debian's cron would skip the # in silence and run every week; name the days"
+    if re.match("[0-9]+[^0-9/-]", text):
+        return ": Debian's cron would skip what follows the number in silence; leave it away"
+    return ""
+
+
+def _wrapped(field: _Field, ends: list[int]) -> str:
+    """Write an inverted range as the two that were meant."""
+    low, high = ends
+    last = 6 if field.names is _WEEKDAYS else field.last  # 7 is Sunday again
+    spans = ((low, last), (field.first, high))
+    return ",".join(str(one) if one == end else f"{one}-{end}" for one, end in spans)
 
 
 def _next_fixed(line: str, zone: ZoneInfo, instant: datetime) -> datetime:

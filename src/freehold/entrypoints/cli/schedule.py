@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freehold.domain.errors import UsageError
 from freehold.entrypoints.cli.context import invocation
+
+if TYPE_CHECKING:
+    from freehold.domain.rules import Rule
+    from freehold.ports.ledger import Transaction
 
 schedule = typer.Typer(help="When rules are scanned.", no_args_is_help=True)
 
@@ -21,60 +27,86 @@ def register(app: typer.Typer) -> None:
 
 @schedule.command("list")
 def list_(context: typer.Context) -> None:
-    """List the rules' schedules with their last run.
+    """List the rules' schedules with their last run and the next one, in UTC.
 
     Example: freehold schedule list
     """
-    from freehold.domain.schedule import describe
-
     call = invocation(context)
     settings = call.settings()
-    rows: list[dict[str, Any]] = []
     with call.ledger(settings) as ledger, ledger.transaction() as tx:
-        for rule in settings.rules:
-            last, state = tx.ticks.last(rule.name), tx.rules.read(rule.name)
-            rows.append(
-                {
-                    "rule": rule.name,
-                    "schedule": describe(rule.schedule),
-                    "last": None if last is None else last.isoformat(),
-                    "paused": None if state is None else state.scan_paused,
-                }
-            )
+        rows = [_row(tx, rule) for rule in settings.rules]
 
     def text() -> None:
         for row in rows:
             paused = f"  paused: {row['paused']}" if row["paused"] else ""
-            last = (row["last"] or "never")[:19].replace("T", " ")
-            typer.echo(f"{row['rule']:<20} {row['schedule']:<28} last (UTC) {last}{paused}")
+            last, following = _minute(row["last"], "never"), _minute(row["next"], "when due")
+            typer.echo(
+                f"{row['rule']:<20} {row['schedule']:<34} last {last:<21} next {following}{paused}"
+            )
 
     call.show(rows, text)
+
+
+def _row(tx: Transaction, rule: Rule) -> dict[str, Any]:
+    from freehold.application.schedule import next_firings
+    from freehold.domain.schedule import describe
+
+    state, following = tx.rules.read(rule.name), next_firings(rule.schedule, tx.now, 1)
+    return {
+        "rule": rule.name,
+        "schedule": describe(rule.schedule),
+        "last": tx.ticks.last(rule.name),
+        "next": following[0].utc if following else None,
+        "paused": None if state is None else state.scan_paused,
+    }
+
+
+def _minute(at: datetime | None, otherwise: str) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}Z" if at else otherwise
 
 
 @schedule.command()
 def next(  # noqa: A001 - the command's own name
     context: typer.Context,
-    rule: str,
-    count: Annotated[int, typer.Option(min=1, max=100)] = 5,
+    rule: Annotated[str, typer.Argument(help="The rule.")],
+    count: Annotated[int, typer.Option(min=1, max=100, help="How many firings.")] = 5,
+    after: Annotated[
+        str, typer.Option("--after", help="Begin after this instant: 2026-03-28T12:00Z.")
+    ] = "",
 ) -> None:
-    """Show the next firings of a rule's schedule, in UTC and in its zone.
+    """Show the next firings of a rule's schedule in UTC and in its zone, and what is odd about any.
 
-    Example: freehold schedule next cart --count 3
+    A clock that is set forward or back makes a firing odd: the page on schedules says what happens.
+
+    Examples: freehold schedule next cart --count 3 ·
+    freehold schedule next cart --after 2026-10-24T22:00Z
     """
     from freehold.adapters.system import SystemClock
     from freehold.application.schedule import next_firings
 
     call = invocation(context)
-    firings = next_firings(call.settings().rule(rule).schedule, SystemClock().wall(), count)
-    data = [{"utc": utc.isoformat(), "local": local.isoformat()} for utc, local in firings]
+    start = _instant(after) if after else SystemClock().wall()
+    firings = next_firings(call.settings().rule(rule).schedule, start, count)
 
     def text() -> None:
-        for utc, local in firings:
-            typer.echo(f"{utc:%Y-%m-%d %H:%M:%S}Z   {local:%Y-%m-%d %H:%M:%S %Z}")
+        for one in firings:
+            line = f"{one.utc:%Y-%m-%d %H:%M:%S}Z   {one.local:%a %Y-%m-%d %H:%M:%S %Z}"
+            typer.echo(f"{line}   {one.note}" if one.note else line)
         if not firings:
             typer.echo("precise: at each due instant")
 
-    call.show(data, text)
+    call.show(
+        [{"utc": one.utc, "local": one.local, "note": one.note or None} for one in firings], text
+    )
+
+
+def _instant(text: str) -> datetime:
+    """Read an instant; without an offset it is UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UsageError(f"--after {text!r} is no instant: write 2026-03-28T12:00Z.") from None
 
 
 @schedule.command()
