@@ -93,6 +93,11 @@ class DatabaseError(FreeholdError):
         super().__init__(message)
         self.code = code
 
+    @property
+    def likeness(self) -> str:
+        """Return what two errors share when they have one cause; it quotes no value of a row."""
+        return self.code
+
 
 class DatabaseAway(DatabaseError):
     """The connection is lost or cannot be made; whether a COMMIT in flight took effect is unknown.
@@ -129,6 +134,45 @@ class RuleRefused(DatabaseError):
 
 class ChangeLost(RowRefused):
     """The row still matched everything and yet did not change, or did not stay changed."""
+
+
+HANDLER = "HANDLER"  # the code of what a rule's own Python function did
+
+
+class HandlerFailed(RowRefused):
+    """A rule's handler raised, or left its transaction unusable.
+
+    Again: helps when the function, or what it needs, changes.
+
+    Attributes:
+        place: the exception's type and where it was raised.
+    """
+
+    def __init__(self, message: str, place: str = "") -> None:
+        super().__init__(message, HANDLER)
+        self.place = place
+
+    @property
+    def likeness(self) -> str:
+        """Return type and place, since all handlers share one code."""
+        return f"{self.code} {self.place}"
+
+
+class HandlerTimedOut(StatementTimedOut):
+    """A rule's handler ran into its time limit; fewer holds may fit."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, HANDLER)
+
+
+class TransactionEnded(RuleRefused):
+    """A rule's handler ended the transaction that it was lent; the release stands.
+
+    Again: helps after the function is mended.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, HANDLER)
 
 
 class QueueAway(FreeholdError):

@@ -110,6 +110,19 @@ class Companion:
     lock_by: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class HandlerSpec:
+    """A Python function that runs with the releases of a rule, in their transaction.
+
+    Attributes:
+        target: `package.module:function`.
+        time_limit: how long one call may take; shorter than a lease.
+    """
+
+    target: str
+    time_limit: timedelta
+
+
 class Mode(StrEnum):
     """How due holds become work."""
 
@@ -133,6 +146,7 @@ class Rule:
         hold_window: how long a hold usually lasts, for the age alert.
         attach_limit: overdue rows that the first scan may take without being confirmed.
         batch_size: holds in one transaction, at most.
+        handler: called with the holds that a transaction released, before its commit.
     """
 
     name: str
@@ -155,6 +169,7 @@ class Rule:
     again: Again = Again.REVIEW
     attach_limit: int = 1_000
     batch_size: int = 500
+    handler: HandlerSpec | None = None
 
     @property
     def identity_columns(self) -> tuple[str, ...]:
