@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import TextIO
 from urllib.parse import unquote, urlsplit
 
 from freehold.adapters.sql.ledger import SqlLedger
@@ -17,6 +18,7 @@ from freehold.adapters.system import Onwards, SystemClock
 from freehold.domain.errors import RefusedByState, UsageError
 from freehold.ports.inspection import Inspection
 from freehold.ports.system import Checkpoint
+from freehold.ports.telemetry import Telemetry
 from freehold.settings import Settings
 
 POSTGRES_SCHEMES = ("postgresql", "postgres")
@@ -94,7 +96,11 @@ def search_path_of(settings: Settings) -> str:
 
     The customer's triggers and companions run under it too, and may name their tables bare.
     """
-    schemas = [rule.table.schema for rule in settings.rules if rule.table.schema]
+    schemas = [
+        rule.table.schema
+        for rule in settings.rules
+        if rule.table.schema and rule != settings.built_in  # ours is always named in full
+    ]
     quoted = ['"' + name.replace('"', '""') + '"' for name in dict.fromkeys([*schemas, "public"])]
     return ", ".join([*quoted, "pg_temp"])
 
@@ -124,6 +130,14 @@ def open_ledger(
     """Return a ledger of its own connection, for one thread."""
     session = open_session(settings, clock=clock, create=create, considerate=considerate)
     return SqlLedger(session, checkpoint or Onwards())
+
+
+def open_telemetry(stream: TextIO | None = None) -> Telemetry:
+    """Return everybody who listens: log lines on a stream, stderr by default."""
+    from freehold.adapters.logs import LogLines
+    from freehold.adapters.telling import Everybody
+
+    return Everybody([LogLines(stream)])
 
 
 def require_schema(ledger: SqlLedger) -> None:

@@ -10,11 +10,10 @@ import pytest
 
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
 from freehold.application.status import status
-from freehold.domain.errors import DatabaseError
-from freehold.entrypoints.journal import Journal
 from freehold.entrypoints.service import Role, Service
 from freehold.ports.ledger import RuleCondition
 from freehold.ports.system import Boundary
+from freehold.ports.telemetry import BatchFinished, DatabaseTrouble
 from tests.scenarios.shop import (
     CART,
     GIVE_BACK,
@@ -29,9 +28,7 @@ from tests.scenarios.shop import (
 )
 
 if TYPE_CHECKING:
-    from freehold.application.release import BatchResult
-    from freehold.application.sweep import SweepResult
-    from freehold.domain.rules import Rule
+    from freehold.ports.telemetry import Event
     from tests.stage import Stage
 
 EVERY_MINUTE = CART.replace("[[rules]]", '[[rules]]\nwhen = "1m"')
@@ -150,24 +147,19 @@ def test_b7_a_scheduler_that_came_too_early_tries_again(stage: Stage) -> None:
     assert answers == [False, False, False, True]
 
 
-class Listener(Journal):
-    """A journal that lets a test wait for what a loop says."""
+class Listener:
+    """A listener that lets a test wait for what a loop says."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.troubled = {name: threading.Event() for name in ("scan", "work")}
         self.released = threading.Event()
 
-    def database_trouble(self, loop: str, error: DatabaseError, rule: Rule | None = None) -> None:
-        if loop in self.troubled:
-            self.troubled[loop].set()
-
-    def batch(self, rule: Rule, result: BatchResult) -> None:
-        if result.released_count:
-            self.released.set()
-
-    def swept(self, result: SweepResult) -> None:
-        """Say nothing."""
+    def tell(self, event: Event) -> None:
+        match event:
+            case DatabaseTrouble(loop=loop) if loop in self.troubled:
+                self.troubled[loop].set()
+            case BatchFinished(released_count=count) if count:
+                self.released.set()
 
 
 def test_b9_a_locked_database_does_not_end_the_loops(stage: Stage) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from freehold.application.release import BatchResult, put_off_busy
 from freehold.application.rulestate import CAREFUL_BATCH
@@ -28,6 +28,7 @@ from freehold.domain.retries import Bury, Failure, FailureClass, after_failure
 from freehold.domain.rules import Rule
 from freehold.ports.ledger import Transaction
 from freehold.ports.system import Boundary
+from freehold.ports.telemetry import AttemptFailed, Event, OperationDied
 
 SAMPLE = 3  # single rows that decide whether a whole rule fails
 REPEATS = 1  # a batch that stays locked is cut, not repeated at length
@@ -42,6 +43,7 @@ class Isolation:
     rule: Rule
     result: BatchResult = field(default_factory=BatchResult)
     _alone: dict[int, tuple[Claim, DatabaseError]] = field(default_factory=dict)
+    _events: list[Event] = field(default_factory=list)
 
     def run(self, claims: Sequence[Claim], error: DatabaseError) -> BatchResult:
         """Cut a refused batch until the poison rows stand alone.
@@ -195,9 +197,12 @@ class Isolation:
             return
         self.tools.checkpoint.reach(Boundary.FAILURE_CLASSIFIED)
         with self.tools.ledger.transaction() as tx:
+            self._events.clear()
             for claim, error in self._alone.values():
                 self._fail(tx, claim, error)
         self._alone.clear()
+        for event in self._events:
+            self.tools.telemetry.tell(event)
         self.tools.checkpoint.reach(Boundary.FAILURE_WRITTEN)
 
     def _fail(self, tx: Transaction, claim: Claim, error: DatabaseError) -> None:
@@ -214,6 +219,14 @@ class Isolation:
         if tx.operations.fail(claim, failure, attempt, retry_at):
             self.result.failed_count += retry_at is not None
             self.result.buried_count += retry_at is None
+            self._events.append(_told(claim, attempt, failure, retry_at))
+
+
+def _told(claim: Claim, attempt: int, failure: Failure, retry_at: datetime | None) -> Event:
+    kind, code = failure.failure_class, failure.code
+    if retry_at is None:
+        return OperationDied(claim, attempt, kind, code)
+    return AttemptFailed(claim, attempt, kind, code, retry_at)
 
 
 def _failure(error: DatabaseError) -> Failure:

@@ -33,6 +33,7 @@ from freehold.domain.tallies import Tally
 from freehold.ports.holds import Chosen, Holds, LockedHold
 from freehold.ports.ledger import Put, Skipped, Transaction
 from freehold.ports.system import Boundary, Checkpoint
+from freehold.ports.telemetry import Event, HoldsReleased, OperationDied
 
 BUSY_FIRST = timedelta(milliseconds=250)
 BUSY_MOST = timedelta(seconds=5)
@@ -45,6 +46,7 @@ class BatchResult:
     Attributes:
         failed_count: rows that spent an attempt and are tried again later.
         buried_count: rows that went to review.
+        events: what to tell of single operations, once the transaction is committed.
     """
 
     released_count: int = 0
@@ -52,6 +54,7 @@ class BatchResult:
     deferred: Counter[DeferReason] = field(default_factory=Counter)
     failed_count: int = 0
     buried_count: int = 0
+    events: list[Event] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def total(self) -> int:
@@ -60,7 +63,7 @@ class BatchResult:
         return ended + self.deferred.total() + self.failed_count
 
     def add(self, other: BatchResult) -> None:
-        """Add the counts of another batch."""
+        """Add the counts of another batch; its events were told."""
         self.released_count += other.released_count
         self.failed_count += other.failed_count
         self.buried_count += other.buried_count
@@ -111,7 +114,7 @@ def release_batch(
     _put_off(tx, doors)
     _to_review(tx, doors)
     checkpoint.reach(Boundary.SKIPS_WRITTEN)
-    return _result(doors)
+    return _result(doors, tx.now)
 
 
 def decide_batch(
@@ -204,10 +207,16 @@ def _to_review(tx: Transaction, doors: _Doors) -> None:
         tx.operations.bury(claims, reason, Failure(FailureClass.BROKEN, reason))
 
 
-def _result(doors: _Doors) -> BatchResult:
+def _result(doors: _Doors, now: datetime) -> BatchResult:
+    events: list[Event] = [HoldsReleased(doors.released, now)] if doors.released else []
+    events += [
+        OperationDied(claim, claim.failed_count + 1, FailureClass.BROKEN)
+        for claim, _ in doors.reviewed
+    ]
     return BatchResult(
         released_count=len(doors.released),
         skipped=Counter(reason for _, reason in doors.skipped),
         deferred=Counter(defer.reason for _, defer in doors.deferred),
         buried_count=len(doors.reviewed),
+        events=events,
     )

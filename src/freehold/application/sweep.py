@@ -19,6 +19,13 @@ from freehold.domain.rules import Rule
 from freehold.ports.holds import ScanCursor
 from freehold.ports.ledger import Ledger, Transaction
 from freehold.ports.system import Boundary, Checkpoint
+from freehold.ports.telemetry import (
+    UNHEARD,
+    DatabaseTrouble,
+    OperationDied,
+    SweepFinished,
+    Telemetry,
+)
 
 PAGE = 1_000  # rows of one step
 SILENT_AFTER = timedelta(seconds=60)
@@ -56,6 +63,7 @@ class Sweeper:
     ledger: Ledger
     checkpoint: Checkpoint
     scanner: Scanner
+    telemetry: Telemetry = UNHEARD
     _cursors: dict[str, _Cursors] = field(default_factory=dict)
 
     def sweep(self, rules: Sequence[Rule]) -> SweepResult:
@@ -73,8 +81,10 @@ class Sweeper:
             steps[f"empty dues of {rule.name}"] = partial(self._look_at_empty, rule)
         steps |= {"workers": partial(self._forget_silent, result), "house": self.ledger.keep_house}
         for name, step in steps.items():
-            _take(name, step, result)
+            self._take(name, step, result)
         self.checkpoint.reach(Boundary.SWEPT)
+        counts = (result.returned_count, result.buried_count, result.closed_count)
+        self.telemetry.tell(SweepFinished(*counts))
         return result
 
     def _forget_silent(self, result: SweepResult) -> None:
@@ -91,6 +101,8 @@ class Sweeper:
             self._bury(tx, used_up)
         result.returned_count = len(lapsed) - len(used_up)
         result.buried_count = len(used_up)
+        for claim in used_up:
+            self.telemetry.tell(OperationDied(claim, claim.attempt, FailureClass.TRANSIENT))
 
     def _bury(self, tx: Transaction, claims: Sequence[Claim]) -> None:
         failure = Failure(FailureClass.TRANSIENT, LEASE_ENDED)
@@ -109,12 +121,13 @@ class Sweeper:
         cursors = self._cursors.setdefault(rule.name, _Cursors())
         cursors.empty_due = self.scanner.scan_empty(rule, cursors.empty_due, PAGE)
 
-
-def _take(name: str, step: Callable[[], None], result: SweepResult) -> None:
-    """Take one step of a sweep; what it is refused is noted, and the next one taken."""
-    try:
-        step()
-    except DatabaseAway:
-        raise
-    except DatabaseError as error:
-        result.troubles.append((name, error))
+    def _take(self, name: str, step: Callable[[], None], result: SweepResult) -> None:
+        """Take one step; what it is refused is noted, and the next one taken."""
+        try:
+            step()
+        except DatabaseAway:
+            raise
+        except DatabaseError as error:
+            result.troubles.append((name, error))
+            told = DatabaseTrouble(f"sweep, {name}", type(error).__name__, error.code)
+            self.telemetry.tell(told)

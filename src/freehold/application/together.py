@@ -12,6 +12,7 @@ from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
 from freehold.ports.ledger import Ledger, Transaction
 from freehold.ports.system import Checkpoint, Dice, Pause
+from freehold.ports.telemetry import UNHEARD, Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,12 @@ class Tools:
     checkpoint: Checkpoint
     dice: Dice
     pause: Pause
+    telemetry: Telemetry = UNHEARD
+
+    def tell(self, batch: BatchResult) -> None:
+        """Tell what a batch ended, once its transaction is committed."""
+        for event in batch.events:
+            self.telemetry.tell(event)
 
 
 def release_these(
@@ -49,6 +56,7 @@ def release_these(
             done = release_batch(tx, rule, ours, tools.checkpoint) if ours else BatchResult()
 
     repeated(attempt, tools.dice, tools.pause, repeats)
+    tools.tell(done)
     return done
 
 

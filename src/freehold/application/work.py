@@ -7,7 +7,7 @@ nothing. *Not here*: what a batch does inside its transaction (`release`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -30,6 +30,7 @@ from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
 from freehold.ports.ledger import Ledger, Put, RuleCondition, RuleState, Transaction
 from freehold.ports.system import Boundary, Checkpoint, Dice, Pause
+from freehold.ports.telemetry import UNHEARD, BatchFinished, Telemetry
 
 LEASE = timedelta(seconds=30)
 # A scanned page may commit this long after its now; what commits later waits for the sweep.
@@ -109,12 +110,11 @@ class Worker:
         pause: Pause,
         *,
         lease: timedelta = LEASE,
-        on_batch: Callable[[Rule, BatchResult], None] | None = None,
+        telemetry: Telemetry = UNHEARD,
     ) -> None:
-        self._tools = Tools(ledger, checkpoint, dice, pause)
+        self._tools = Tools(ledger, checkpoint, dice, pause, telemetry)
         self._ledger = ledger
         self._lease = lease
-        self._on_batch = on_batch
         self._memories: dict[str, _Memory] = {}
         self.in_hand: str | None = None
 
@@ -168,6 +168,8 @@ class Worker:
         tools = self._tools
         try:
             repeated(lambda: self._first(rule, taken), tools.dice, tools.pause)
+            if taken.result is not None:
+                tools.tell(taken.result)
             self._under_lease(rule, taken)
         except CUTTABLE as error:
             if not taken.claims:
@@ -223,8 +225,7 @@ class Worker:
         if taken.is_probe:
             with self._ledger.transaction() as tx:
                 resume(tx, rule)
-        if self._on_batch is not None:
-            self._on_batch(rule, result)
+        self._tools.telemetry.tell(_finished(rule, result))
         return PassResult(PassEnd.WORKED, result, len(taken.claims))
 
     def _count_clean(self, rule: Rule, state: RuleState) -> None:
@@ -273,6 +274,17 @@ class Worker:
         state = be_careful(self._ledger, rule, memory.lost_at)
         memory.lost = False
         return state.condition
+
+
+def _finished(rule: Rule, result: BatchResult) -> BatchFinished:
+    return BatchFinished(
+        rule=rule.name,
+        released_count=result.released_count,
+        skipped={reason.value: count for reason, count in result.skipped.items()},
+        deferred={reason.value: count for reason, count in result.deferred.items()},
+        failed_count=result.failed_count,
+        dead_count=result.buried_count,
+    )
 
 
 def _may_run(tx: Transaction, rule: Rule, taken: _Taken) -> bool:

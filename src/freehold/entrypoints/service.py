@@ -15,17 +15,25 @@ from enum import StrEnum
 
 from freehold.adapters.system import StopRequest, SystemClock, SystemDice
 from freehold.application.release import BatchResult
-from freehold.application.scan import Scanner
+from freehold.application.scan import Scanner, ScanResult
 from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
 from freehold.application.work import PassEnd, Worker
 from freehold.bootstrap import open_ledger
 from freehold.domain.errors import DatabaseAway, DatabaseError, WorkLeft
 from freehold.domain.rules import Rule
-from freehold.entrypoints.journal import Journal
 from freehold.entrypoints.pacing import AHEAD_SECONDS, SHORTEST_SECONDS, IdlePause
 from freehold.ports.ledger import Ledger, RuleCondition, RuleState
 from freehold.ports.system import Checkpoint
+from freehold.ports.telemetry import (
+    DatabaseTrouble,
+    RulePaused,
+    RuleResumed,
+    ServiceStarted,
+    ServiceStopped,
+    Telemetry,
+    TickFinished,
+)
 from freehold.settings import Settings
 
 IDLE_SECONDS = 3_600.0  # the main thread only waits for a signal
@@ -51,7 +59,7 @@ class Service:
 
     settings: Settings
     checkpoint: Checkpoint
-    journal: Journal
+    telemetry: Telemetry
     stop: StopRequest = field(default_factory=StopRequest)
     wake: threading.Event = field(default_factory=threading.Event)
     workers: list[Worker] = field(default_factory=list)
@@ -68,11 +76,11 @@ class Service:
             alone = Role.SCAN not in roles
             loops += [("work", self._work_loop(alone=alone)), ("sweep", self._sweep_loop())]
         threads = [threading.Thread(target=loop, name=name, daemon=True) for name, loop in loops]
-        self.journal.say("started", roles=",".join(roles), pid=os.getpid())
+        self.telemetry.tell(ServiceStarted(",".join(roles), os.getpid()))
         for thread in threads:
             thread.start()
         self._drain(threads)
-        self.journal.say("stopped", pid=os.getpid())
+        self.telemetry.tell(ServiceStopped(os.getpid()))
         if self.crash is not None:
             raise self.crash
 
@@ -108,7 +116,7 @@ class Service:
                     seconds = step()
                     away = AWAY_FIRST_SECONDS
                 except DatabaseError as error:
-                    self.journal.database_trouble(name, error)
+                    self._tell_trouble(name, error)
                     seconds = away
                     away = min(away * 2, AWAY_MOST_SECONDS)
                 self._wait(name, seconds)
@@ -157,14 +165,18 @@ class Service:
             except DatabaseAway:
                 raise
             except DatabaseError as error:
-                self.journal.database_trouble(loop, error, rule)
+                self._tell_trouble(loop, error, rule)
+
+    def _tell_trouble(self, loop: str, error: DatabaseError, rule: Rule | None = None) -> None:
+        name = None if rule is None else rule.name
+        self.telemetry.tell(DatabaseTrouble(loop, type(error).__name__, error.code, name))
 
     def _fire(self, scheduler: Scheduler, rule: Rule) -> bool:
         """Fire a rule's schedule; True when its scan stopped far ahead of the workers."""
         scan = scheduler.fire(rule).scan
         if scan is None:
             return False
-        self.journal.scanned(rule, scan)
+        self.telemetry.tell(_scanned(rule, scan))
         return scan.admitted and not scan.finished
 
     def _work_loop(self, *, alone: bool) -> Callable[[], None]:
@@ -176,7 +188,7 @@ class Service:
             SystemDice(),
             self.stop,
             lease=self.settings.loops.lease,
-            on_batch=self.journal.batch,
+            telemetry=self.telemetry,
         )
         self.workers.append(worker)
 
@@ -196,18 +208,16 @@ class Service:
         end = worker.work(rule).end
         if (end is PassEnd.PAUSED) != (rule.name in self.paused):
             self.paused ^= {rule.name}
-            self.journal.paused(rule, paused=end is PassEnd.PAUSED)
+            paused = end is PassEnd.PAUSED
+            self.telemetry.tell(RulePaused(rule.name) if paused else RuleResumed(rule.name))
         return end
 
     def _sweep_loop(self) -> Callable[[], None]:
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
-        sweeper = Sweeper(ledger, self.checkpoint, Scanner(ledger, self.checkpoint))
+        sweeper = Sweeper(ledger, self.checkpoint, Scanner(ledger, self.checkpoint), self.telemetry)
 
         def step() -> float:
-            result = sweeper.sweep(self.settings.rules)
-            self.journal.swept(result)
-            for name, error in result.troubles:
-                self.journal.database_trouble(f"sweep, {name}", error)
+            sweeper.sweep(self.settings.rules)
             for worker in self.workers:
                 worker.forget_floors()
             return self.settings.loops.sweep.total_seconds()
@@ -236,10 +246,21 @@ class Service:
                 with ledger.transaction() as tx:
                     tx.workers.leave(self._name)
             except DatabaseError as error:
-                self.journal.database_trouble("heartbeat", error)
+                self._tell_trouble("heartbeat", error)
             ledger.close()
 
         return lambda: self._loop("heartbeat", step, leave)
+
+
+def _scanned(rule: Rule, scan: ScanResult) -> TickFinished:
+    return TickFinished(
+        rule=rule.name,
+        tick=None,
+        found_count=scan.found_count,
+        new_count=scan.new_count,
+        unreadable_count=scan.unreadable_count,
+        outcome="done" if scan.finished else "workers have enough to do",
+    )
 
 
 @dataclass(slots=True)
@@ -267,7 +288,7 @@ class Budget:
 def drain_once(
     settings: Settings,
     checkpoint: Checkpoint,
-    journal: Journal,
+    telemetry: Telemetry,
     budget: Budget = Budget(),
     stop: StopRequest | None = None,
 ) -> Drain:
@@ -276,10 +297,10 @@ def drain_once(
     scanner = Scanner(ledger, checkpoint)
     scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", checkpoint)
     stop = stop or StopRequest()
-    worker = Worker(ledger, checkpoint, SystemDice(), stop, on_batch=journal.batch)
+    worker = Worker(ledger, checkpoint, SystemDice(), stop, telemetry=telemetry)
     drain = _Drainer(ledger, scheduler, worker, budget, stop)
     try:
-        Sweeper(ledger, checkpoint, scanner).sweep(settings.rules)
+        Sweeper(ledger, checkpoint, scanner, telemetry).sweep(settings.rules)
         for rule in settings.rules:
             drain.drain(rule)
             with ledger.transaction() as tx:

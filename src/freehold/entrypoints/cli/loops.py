@@ -46,7 +46,7 @@ def run(
     Examples: freehold run · freehold run --role work · freehold run --until-idle --deadline 50s
     """
     from freehold.adapters.system import Onwards
-    from freehold.entrypoints.journal import Journal
+    from freehold.bootstrap import open_telemetry
     from freehold.entrypoints.service import Service
 
     call = invocation(context)
@@ -59,7 +59,7 @@ def run(
     if until_idle:
         _run_until_idle(call, settings, limit, deadline)
         return
-    service = Service(settings, Onwards(), Journal())
+    service = Service(settings, Onwards(), open_telemetry())
     _on_signals(service.ask_to_stop)
     service.run(roles)
 
@@ -68,14 +68,14 @@ def _run_until_idle(
     call: Invocation, settings: Settings, limit: int | None, deadline: str | None
 ) -> None:
     from freehold.adapters.system import Onwards, StopRequest
+    from freehold.bootstrap import open_telemetry
     from freehold.domain.errors import RefusedByState, WorkLeft
-    from freehold.entrypoints.journal import Journal
     from freehold.entrypoints.service import Budget, drain_once
 
     stop = StopRequest()
     _on_signals(stop.stop)
     seconds = None if deadline is None else _seconds(deadline)
-    drain = drain_once(settings, Onwards(), Journal(), Budget(limit, seconds), stop)
+    drain = drain_once(settings, Onwards(), open_telemetry(), Budget(limit, seconds), stop)
     call.show(
         {
             "released": drain.total.released_count,

@@ -16,11 +16,10 @@ from rich.live import Live
 
 from freehold.adapters.sql.migrations import upgrade
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
-from freehold.bootstrap import open_session
+from freehold.bootstrap import open_session, open_telemetry
 from freehold.domain.errors import RefusedByState, UsageError
 from freehold.entrypoints.demo.screen import View, draw, look, plain
 from freehold.entrypoints.demo.shop import make_table
-from freehold.entrypoints.journal import Journal
 from freehold.entrypoints.service import Role, Service
 from freehold.settings import Settings, load_settings
 
@@ -91,7 +90,7 @@ class Stage:
             [sys.executable, "-m", "freehold.entrypoints.demo.shop", str(self.database)]
         )
         journal = (self.folder / "journal.log").open("w")
-        self._service = Service(self.settings, Onwards(), Journal(journal))
+        self._service = Service(self.settings, Onwards(), open_telemetry(journal))
         self._thread = threading.Thread(
             target=self._service.run, args=([Role.SCAN, Role.WORK],), name="service"
         )
