@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import tomllib
 from contextlib import closing
@@ -108,6 +109,18 @@ def test_init_writes_a_right_file_and_never_over_one(tmp_path: Path) -> None:
     assert (tmp_path / "freehold.toml").read_text(encoding="utf-8") == before
     write(tmp_path, uncommented(before))
     assert freehold("config", "check", cwd=tmp_path).out.endswith("rules: cart)\n")
+
+
+def test_init_turns_the_built_in_holds_on(tmp_path: Path) -> None:
+    assert freehold("init", "--holds", cwd=tmp_path).code == 0
+    checked = freehold("config", "check", cwd=tmp_path)
+    assert checked.out.endswith("rules: holds)\n")
+    text = (tmp_path / "freehold.toml").read_text(encoding="utf-8")
+    every = re.sub(
+        r"^# (\w+ = )", r"\1", text.partition("[holds]")[2].partition("\n\n")[0], flags=re.MULTILINE
+    )
+    write(tmp_path, f"[holds]{every}")
+    assert freehold("config", "check", cwd=tmp_path).out == checked.out
 
 
 def uncommented(text: str) -> str:

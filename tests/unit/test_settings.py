@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from freehold.domain.due import DueKind, DueSpec, EmptyDue
+from freehold.domain.inventory import built_in_rule
 from freehold.domain.retries import RetryPolicy
 from freehold.domain.rules import (
     Again,
@@ -295,3 +296,44 @@ def test_settings_do_not_print_the_url() -> None:
 @pytest.mark.parametrize("text", ["0s", "250ms", "30s", "90s", "15m", "36h", "2d"])
 def test_durations_are_written_as_they_are_read(text: str) -> None:
     assert duration_text(read_duration(text)) == text
+
+
+def test_built_in_holds_are_off_until_their_table_is_there() -> None:
+    assert read("").built_in is None
+    settings = read("[holds]\n" + LEAST)
+    assert settings.built_in == built_in_rule("sqlite", hold_window=timedelta(minutes=15))
+    assert [rule.name for rule in settings.rules] == ["cart", "holds"]
+    assert settings.rule("holds") == settings.built_in
+    assert settings.origins["holds.promise"] == "default"
+
+
+def test_built_in_holds_take_what_a_rule_takes() -> None:
+    settings = read(
+        """
+        database.url = "postgresql://h/db"
+        [holds]
+        name = "stays"
+        when = "0 3 * * *"
+        zone = "Europe/Berlin"
+        hold_window = "1h"
+        promise = "10s"
+        again = "release"
+        attach_limit = 5
+        batch = 7
+        retry = { delays = ["1s"], jitter = 0 }
+        also = [{ sql = "select 1", rows = "1" }]
+        """
+    )
+    assert settings.built_in == built_in_rule(
+        "postgres",
+        name="stays",
+        schedule=Cron("0 3 * * *", "Europe/Berlin"),
+        hold_window=timedelta(hours=1),
+        promise=timedelta(seconds=10),
+        again=Again.RELEASE,
+        attach_limit=5,
+        batch_size=7,
+        retry=RetryPolicy((timedelta(seconds=1),), 0.0),
+        companions=(Companion("select 1", rows_min=1, rows_max=1),),
+    )
+    assert settings.origins["holds.name"] == "freehold.toml"

@@ -342,3 +342,35 @@ def test_bad_toml_names_the_line() -> None:
     assert told.startswith("freehold.toml is no valid TOML: ")
     assert "line 2" in told
     assert "s3cret" not in told
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[holds]\nhold_windw = "1m"', "holds.hold_windw is unknown; did you mean 'hold_window'?"),
+        ('[holds]\ntable = "x"', "holds.table is unknown; known here: name, hold_window, "),
+        ('[holds]\nhold_window = "0s"', "holds.hold_window must be longer than 0s."),
+        ('[holds]\nwhen = "never"', "holds.when is no schedule: "),
+        (
+            '[holds]\nzone = "UTC"',
+            "holds.zone is read with a cron line only; remove it.",
+        ),
+        ('[holds]\nalso = [{ sql = "" }]', "holds.also[0].sql is empty."),
+        ("[[holds]]", "holds must be a table, not a list."),
+        (
+            f'[holds]\nname = "cart"\n{LEAST}',
+            (
+                "rules[0].name 'cart' is the name of the built-in holds too; rename this rule, or "
+                'write name = "..." in [holds].'
+            ),
+        ),
+    ],
+)
+def test_the_built_in_holds(text: str, expected: str) -> None:
+    assert complaint(text).startswith(f"freehold.toml: {expected}")
+
+
+def test_the_environment_sets_no_holds() -> None:
+    assert complaint("", FREEHOLD_HOLDS__NAME="x") == (
+        "FREEHOLD_HOLDS__NAME: [holds] comes from the file only; set it in freehold.toml."
+    )

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from freehold.domain.due import DueKind, DueSpec, EmptyDue
+from freehold.domain.inventory import built_in_rule
 from freehold.domain.retries import RetryPolicy
 from freehold.domain.rules import (
     Action,
@@ -34,11 +37,14 @@ from freehold.settings.values import DatabaseSettings, LoopSettings, Settings
 
 
 def build(shape: FileShape, origins: dict[str, str]) -> Settings:
-    """Build the settings."""
+    """Build the settings; the built-in rule comes behind the others."""
+    built_in = None if shape.holds is None else _built_in(shape.holds, shape)
+    rules = [_rule(one, shape.loops) for one in shape.rules]
     return Settings(
         database=_database(shape.database),
         loops=_loops(shape.loops),
-        rules=tuple(_rule(one, shape.loops) for one in shape.rules),
+        built_in=built_in,
+        rules=tuple(rules if built_in is None else [*rules, built_in]),
         origins=origins,
     )
 
@@ -49,6 +55,22 @@ def _database(shape: DatabaseShape) -> DatabaseSettings:
 
 def _loops(shape: LoopsShape) -> LoopSettings:
     return LoopSettings(**{name: getattr(shape, name) for name in LoopsShape.model_fields})
+
+
+def _built_in(holds: HoldsShape, shape: FileShape) -> Rule:
+    return built_in_rule(
+        "sqlite" if urlsplit(shape.database.url).scheme == "sqlite" else "postgres",
+        name=holds.name,
+        companions=tuple(_companion(one) for one in holds.also),
+        schedule=schedule(holds, shape.loops),
+        mode=Mode(holds.mode),
+        promise=holds.promise,
+        hold_window=holds.hold_window,
+        retry=RetryPolicy(tuple(holds.retry.delays), holds.retry.jitter),
+        again=Again(holds.again),
+        attach_limit=holds.attach_limit,
+        batch_size=holds.batch,
+    )
 
 
 def _rule(shape: RuleShape, loops: LoopsShape) -> Rule:

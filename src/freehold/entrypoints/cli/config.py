@@ -51,6 +51,8 @@ def check(context: typer.Context) -> None:
     call = invocation(context)
     document, shape = _read(call)
     names = [rule.name for rule in shape.rules]
+    if shape.holds is not None:
+        names.append(shape.holds.name)
     data = {"file": document.file or None, "rules": names}
 
     def text() -> None:

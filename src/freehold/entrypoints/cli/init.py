@@ -34,10 +34,14 @@ def init(
     table: Annotated[
         str | None, typer.Option(help="The table of your holds, to draft a rule for.")
     ] = None,
+    holds: Annotated[
+        bool, typer.Option("--holds", help="Turn the built-in holds on: you need no table.")
+    ] = False,
 ) -> None:
     """Write a commented freehold.toml to start from; never overwrites one.
 
-    Examples: freehold init · freehold init --url postgresql://app@localhost/shop --table public.carts
+    Examples: freehold init · freehold init --url postgresql://app@localhost/shop --table public.carts ·
+    freehold init --holds
     """
     from freehold.entrypoints.cli.init_draft import page
 
@@ -47,7 +51,7 @@ def init(
     settings = _settings(url)
     name = None if table is None else _table(table)
     columns = None if name is None else _columns(settings, name)
-    _write(path, page(url, name, columns, _variable(settings, url)))
+    _write(path, page(url, name, columns, _variable(settings, url), holds=holds))
     call.show(
         {"file": str(path), "drafted": bool(columns)},
         lambda: typer.echo(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from freehold.settings.sentences import toml_text
 from freehold.settings.shape import DatabaseShape, LoopsShape, Shape
+from freehold.settings.shape_file import HoldsShape
 from freehold.settings.url import masked
 from freehold.settings.values import DEFAULT_URL
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from freehold.adapters.sql.catalogue import Column
     from freehold.domain.rules import TableName
 
+_NO_LINE = ("zone", "also", "retry")  # keys of [holds] that have no default of one line
 OPEN = '"?"'  # a place that only a person can fill
 _DUE = ("hold_until", "held_until", "reserved_until", "due_at", "release_at", "expires_at")
 _DUE_WORDS = re.compile(r"until|expir|releas|due|deadline|valid_to|hold|held|reserv", re.IGNORECASE)
@@ -45,6 +47,10 @@ URL_LEFT_OUT = """\
 # a file and set FREEHOLD_DATABASE__URL_FILE to that file's path; till then the default, an
 # SQLite file, counts. The URL reads like this:
 """
+HOLDS_OFF = """\
+# No table of your own? Remove the # sign, and Freehold keeps the holds (`freehold hold --help`).
+# [holds]
+"""
 EXAMPLE = """\
 # One [[rules]] table for each table with holds; remove the # signs and fill it in.
 # `freehold init --table NAME` drafts one from a live table.
@@ -65,6 +71,8 @@ def page(
     table: TableName | None,
     columns: Mapping[str, Column] | None,
     variable: str = "",
+    *,
+    holds: bool = False,
 ) -> str:
     """Return the whole file.
 
@@ -72,11 +80,13 @@ def page(
         url: what to write; None writes the default.
         columns: None where the table could not be read.
         variable: the environment variable that sets the URL already; empty where none does.
+        holds: turn the built-in holds on.
     """
+    built_in = f"[holds]\n{_defaults(HoldsShape, _NO_LINE)}" if holds else HOLDS_OFF
     rule = EXAMPLE if table is None or columns is None else draft(table, columns)
     database = f"# url is set by {variable}\n" if variable else _url(url or DEFAULT_URL)
     database += _defaults(DatabaseShape, ("url",))
-    return f"{HEAD}\n[database]\n{database}\n[loops]\n{_defaults(LoopsShape)}\n{rule}"
+    return f"{HEAD}\n[database]\n{database}\n[loops]\n{_defaults(LoopsShape)}\n{built_in}\n{rule}"
 
 
 def _url(url: str) -> str:
