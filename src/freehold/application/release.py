@@ -154,8 +154,10 @@ def _write_tallies(tx: Transaction, rule: Rule, doors: _Doors) -> dict[str | Non
     tallies = {tenant: Tally(rule.name, tenant) for tenant in dict.fromkeys(tenants)}
     for claim in doors.released:
         tallies[claim.tenant].count_expired((tx.now - claim.due_at).total_seconds())
+        tallies[claim.tenant].redelivery_count += claim.failed_count
     for claim, reason in doors.skipped:
         tallies[claim.tenant].skipped[reason] += 1
+        tallies[claim.tenant].redelivery_count += claim.failed_count
     return dict(zip(tallies, tx.operations.add_tallies(list(tallies.values())), strict=True))
 
 

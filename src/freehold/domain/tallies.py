@@ -26,6 +26,8 @@ class Tally:
 
     Attributes:
         lag_counts: expired holds by lag, one count for each of `LAG_BOUNDS_SECONDS` and one open.
+        lag_max_seconds: the longest lag exactly; None when nothing expired.
+        redelivery_count: attempts beyond the first of all operations that ended here.
     """
 
     rule: str
@@ -33,11 +35,15 @@ class Tally:
     expired_count: int = 0
     skipped: Counter[SkipReason] = field(default_factory=Counter)
     lag_counts: list[int] = field(default_factory=lambda: [0] * (len(LAG_BOUNDS_SECONDS) + 1))
+    lag_max_seconds: float | None = None
+    redelivery_count: int = 0
 
     def count_expired(self, lag_seconds: float) -> None:
         """Add one expired hold with its lag from due to commit."""
         self.expired_count += 1
         self.lag_counts[bisect_left(LAG_BOUNDS_SECONDS, lag_seconds)] += 1
+        if self.lag_max_seconds is None or lag_seconds > self.lag_max_seconds:
+            self.lag_max_seconds = lag_seconds
 
 
 def lag_quantile(lag_counts: Iterable[int], share: float) -> float | None:

@@ -22,6 +22,7 @@ from freehold.ports.operations import (
     ReadyOperation,
     Skipped,
 )
+from freehold.ports.retention import Retention
 from freehold.ports.reviews import FailedAttempt, InReview, Reviews
 from freehold.ports.rulestates import RuleCondition, RuleState, RuleStates
 from freehold.ports.straight import StraightHolds
@@ -37,6 +38,7 @@ __all__ = [
     "Put",
     "ReadyAfter",
     "ReadyOperation",
+    "Retention",
     "Reviews",
     "RuleCondition",
     "RuleState",
@@ -85,6 +87,11 @@ class Transaction(Protocol):
     @property
     def reviews(self) -> Reviews:
         """Return what a person may do to dead operations."""
+        ...
+
+    @property
+    def retention(self) -> Retention:
+        """Return what removes the ledger's old rows."""
         ...
 
     def holds(self, rule: Rule) -> Holds:

@@ -17,6 +17,7 @@ from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, Sql
 from freehold.adapters.sql.mapping import RuleSql, compile_rule
 from freehold.adapters.sql.operations import SqlOperations
 from freehold.adapters.sql.reading import SqlReading, open_reading
+from freehold.adapters.sql.retention import SqlRetention
 from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
@@ -43,6 +44,11 @@ class SqlTransaction:
     def holds(self, rule: Rule) -> SqlHolds:
         """Return the customer's rows under a rule."""
         return SqlHolds(self._ledger.session, self._ledger.compiled(rule), self.now)
+
+    @property
+    def retention(self) -> SqlRetention:
+        """Return what removes old rows."""
+        return SqlRetention(self._ledger.runner, self.now)
 
     def straight(self, rule: Rule) -> SqlStraight:
         """Return the customer's rows under a rule, to be released without operation rows."""
@@ -72,6 +78,11 @@ class SqlLedger:
             self.session.rollback()
             raise
         self._checkpoint.reach(Boundary.COMMITTED)
+
+    @property
+    def runner(self) -> Runner:
+        """Return what runs the ledger's own statements."""
+        return self._runner
 
     @contextmanager
     def reading(self, *, whole_tables: bool = False) -> Iterator[SqlReading]:

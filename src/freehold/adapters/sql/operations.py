@@ -265,4 +265,6 @@ def _tally_row(tally: Tally) -> Row:
         tally.expired_count,
         json.dumps(skipped),
         json.dumps(tally.lag_counts),
+        tally.lag_max_seconds,
+        tally.redelivery_count,
     )

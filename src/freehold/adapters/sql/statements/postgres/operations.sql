@@ -95,10 +95,12 @@ where o.id = p.id
 -- Purpose: write the counts of one releasing transaction; ids come back in the order of writing.
 -- Caller: adapters.sql.operations, once a batch
 -- Index: none
-insert into {s}tally (rule, tenant, at, expired_count, skipped, lag_counts)
-select t.rule, t.tenant, :now, t.expired_count, t.skipped, t.lag_counts
-from unnest(:c0::text[], :c1::text[], :c2::int[], :c3::json[], :c4::json[]) with ordinality
-     as t (rule, tenant, expired_count, skipped, lag_counts, place)
+insert into {s}tally (
+    rule, tenant, at, expired_count, skipped, lag_counts, lag_max_seconds, redelivery_count)
+select t.rule, t.tenant, :now, t.expired_count, t.skipped, t.lag_counts, t.lag_max, t.redelivered
+from unnest(:c0::text[], :c1::text[], :c2::int[], :c3::json[], :c4::json[], :c5::float8[],
+            :c6::int[]) with ordinality
+     as t (rule, tenant, expired_count, skipped, lag_counts, lag_max, redelivered, place)
 order by t.place
 returning id
 

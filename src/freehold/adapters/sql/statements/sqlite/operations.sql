@@ -88,9 +88,11 @@ where id = :c0
 -- Differs: the rows arrive as JSON, and RETURNING has no order: ids rise in the order of writing.
 -- Caller: adapters.sql.operations, once a batch
 -- Index: none
-insert into {s}tally (rule, tenant, at, expired_count, skipped, lag_counts)
+insert into {s}tally (
+    rule, tenant, at, expired_count, skipped, lag_counts, lag_max_seconds, redelivery_count)
 select json_extract(t.value, '$[0]'), json_extract(t.value, '$[1]'), :now,
-       json_extract(t.value, '$[2]'), json_extract(t.value, '$[3]'), json_extract(t.value, '$[4]')
+       json_extract(t.value, '$[2]'), json_extract(t.value, '$[3]'), json_extract(t.value, '$[4]'),
+       json_extract(t.value, '$[5]'), json_extract(t.value, '$[6]')
 from json_each(:rows) t order by t.key
 returning id
 
