@@ -67,9 +67,57 @@ def test_check_says_what_it_read(tmp_path: Path) -> None:
     write(tmp_path, LEAST)
     text = freehold("config", "check", cwd=tmp_path)
     assert (text.code, text.err) == (0, "")
-    assert text.out == "the settings are right (freehold.toml; rules: cart)\n"
-    data = freehold("--json", "config", "check", cwd=tmp_path)
-    assert json.loads(data.out) == {"file": "freehold.toml", "rules": ["cart"]}
+    right, away = text.out.splitlines()
+    assert right == "the settings are right (freehold.toml; rules: cart)"
+    assert away.startswith("the database does not answer (")
+    data = freehold("--json", "config", "check", cwd=tmp_path).data
+    assert (data["right"], data["findings"]) == (True, [])
+    assert (data["file"], data["rules"]) == ("freehold.toml", ["cart"])
+    assert data["database"] != "answers"
+    assert [path.name for path in tmp_path.iterdir()] == ["freehold.toml"]
+
+
+def test_check_points_to_doctor_where_the_database_answers(
+    tmp_path: Path, database_url: str
+) -> None:
+    make_table(database_url)
+    write(tmp_path, LEAST)
+    environ = {"FREEHOLD_DATABASE__URL": database_url}
+    text = freehold("config", "check", cwd=tmp_path, **environ)
+    assert text.out.splitlines()[1] == "the database answers; next: freehold doctor"
+    assert (
+        freehold("--json", "config", "check", cwd=tmp_path, **environ).data["database"] == "answers"
+    )
+
+
+def test_check_says_all_that_is_wrong_at_once(tmp_path: Path) -> None:
+    twice = LEAST.replace("[[rules]]", '[loops]\nleese = "30s"\n[[rules]]')
+    odd = LEAST.replace('"cart"', '"second"').replace('status = "expired"', "id = 1")
+    write(tmp_path, twice + odd + odd)
+    environ = {"FREEHOLD_LOOPS__POL": "1s", "FREEHOLD_DATABASE_URL": SECRET_URL}
+    ended = freehold("config", "check", cwd=tmp_path, **environ)
+    lines = ended.err.removeprefix("freehold: ").splitlines()
+    assert ended.code == 2
+    assert lines[0] == (
+        "FREEHOLD_DATABASE_URL names no setting; did you mean FREEHOLD_DATABASE__URL?"
+    )
+    assert lines[1].startswith("FREEHOLD_LOOPS__POL names no setting; did you mean")
+    assert lines[2] == "freehold.toml: loops.leese is unknown; did you mean 'lease'?"
+    assert "rules[2].name 'second' is the name of rules[1] too" in lines[3]
+    assert "rules[1].expire.set changes the key column 'id'" in lines[4]
+    data = freehold("--json", "config", "check", cwd=tmp_path, **environ)
+    assert (data.code, data.err) == (2, "")
+    assert data.data == {"right": False, "findings": lines}
+    assert SECRET_URL not in ended.err + data.out
+
+
+def test_a_wrong_rule_hides_no_mistake_of_another(tmp_path: Path) -> None:
+    first = LEAST.replace("[[rules]]", "[[rules]]\nmod = 1")
+    odd = LEAST.replace('"cart"', '"second"').replace('status = "expired"', "id = 1")
+    write(tmp_path, first + odd)
+    lines = freehold("config", "check", cwd=tmp_path).err.splitlines()
+    assert "rules[0].mod is unknown; did you mean 'mode'? (rule 'cart')." in lines[0]
+    assert "rules[1].expire.set changes the key column 'id'" in lines[1]
 
 
 def test_show_masks_the_password_and_names_origins(tmp_path: Path) -> None:
@@ -108,13 +156,13 @@ def test_init_writes_a_right_file_and_never_over_one(tmp_path: Path) -> None:
     )
     assert (tmp_path / "freehold.toml").read_text(encoding="utf-8") == before
     write(tmp_path, uncommented(before))
-    assert freehold("config", "check", cwd=tmp_path).out.endswith("rules: cart)\n")
+    assert freehold("config", "check", cwd=tmp_path).out.splitlines()[0].endswith("rules: cart)")
 
 
 def test_init_turns_the_built_in_holds_on(tmp_path: Path) -> None:
     assert freehold("init", "--holds", cwd=tmp_path).code == 0
     checked = freehold("config", "check", cwd=tmp_path)
-    assert checked.out.endswith("rules: holds)\n")
+    assert checked.out.splitlines()[0].endswith("rules: holds)")
     text = (tmp_path / "freehold.toml").read_text(encoding="utf-8")
     every = re.sub(
         r"^# (\w+ = )", r"\1", text.partition("[holds]")[2].partition("\n\n")[0], flags=re.MULTILINE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -102,7 +103,7 @@ def test_random_lines_in_random_zones_fire_as_debian_runs_them(
 
 @pytest.mark.proof
 @given(LINES, spans())
-@settings(max_examples=4000, deadline=None)
+@settings(max_examples=1500, deadline=None)
 def test_many_random_lines_fire_as_debian_runs_them(line: str, span: tuple[str, datetime]) -> None:
     if not is_new_clock(*span):
         check(line, *span)
@@ -159,7 +160,11 @@ def test_no_firing_is_lost_or_doubled_in_a_zone() -> None:
 
 
 @pytest.mark.proof
-def test_no_firing_is_lost_or_doubled_at_any_change_of_any_zone() -> None:
+def test_no_firing_is_lost_or_doubled_in_any_zone() -> None:
+    dice = random.Random(1973)
+    most = None if os.environ.get("FREEHOLD_PROOF") == "long" else 12
     for name in zone_names():
-        for change in changes(name, FIRST_YEAR, LAST_YEAR):
+        known = list(changes(name, FIRST_YEAR, LAST_YEAR))
+        dice.shuffle(known)
+        for change in known[:most]:
             check_change(name, change)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ PROJECT_FILE = "pyproject.toml"
 PREFIX = "FREEHOLD_"
 NESTING = "__"
 FROM_FILE = "_FILE"
+_RULE = re.compile(r"rules\[([0-9]+)\]")
 SECTIONS = ("database", "loops")  # what the environment may set; rules come from the file
 
 
@@ -40,11 +42,13 @@ class Document:
         tables: the file's content with the environment's values set over it.
         file: the file's name as it was given; empty without a file.
         variables: the environment variable behind a dotted name.
+        readable: False where the file could not be read, so that nothing can be said of its keys.
     """
 
     tables: dict[str, Any] = field(repr=False)
     file: str = ""
     variables: dict[str, str] = field(default_factory=dict)
+    readable: bool = True
 
     def place(self, dotted: str) -> str:
         """Name the variable or the file and key that a dotted name was read from."""
@@ -62,8 +66,7 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
     Raises:
         UsageError: something is wrong; one sentence a line, all findings at once.
     """
-    document = read_document(path, environ)
-    shape = read_shape(document)
+    document, shape = read_settings(path, environ)
     return build(shape, {one.name: one.origin for one in settings_of(document, shape)})
 
 
@@ -72,37 +75,68 @@ def settings_of(document: Document, shape: FileShape) -> list[Setting]:
     return effective(shape, document.tables, document.file, document.variables)
 
 
-def read_shape(document: Document) -> FileShape:
-    """Check a document.
+def read_settings(path: Path | None, environ: Mapping[str, str]) -> tuple[Document, FileShape]:
+    """Read file and environment as they were written, and check both.
 
     Raises:
         UsageError: as `load_settings`.
     """
+    document, wrong = _gather(path, environ)
+    shape = None
+    if document.readable:
+        shape, found = _check(document.tables)
+        wrong += [f"{document.place(one.place)} {one.text}" for one in found]
+    if wrong or shape is None:
+        raise UsageError("\n".join(wrong))
+    return document, shape
+
+
+def _check(tables: Mapping[str, Any]) -> tuple[FileShape | None, list[Finding]]:
+    """Check shape and consistency; without a right shape, the consistency of what has one."""
     try:
-        shape = FileShape.model_validate(document.tables)
+        shape = FileShape.model_validate(tables)
     except ValidationError as error:
-        raise _refusal(document, sentences(error, document.tables)) from None
-    if found := findings(shape):
-        raise _refusal(document, found)
-    return shape
+        return None, [*sentences(error, tables), *_of_the_rest(error, tables)]
+    return shape, findings(shape)
 
 
-def _refusal(document: Document, found: list[Finding]) -> UsageError:
-    return UsageError("\n".join(f"{document.place(one.place)} {one.text}" for one in found))
+def _of_the_rest(error: ValidationError, tables: Mapping[str, Any]) -> list[Finding]:
+    """Return what does not fit together in the tables and rules that have no error of shape."""
+    places = [one["loc"] for one in error.errors(include_url=False)]
+    wrong_rules = {place[1] for place in places if place[0] == "rules" and len(place) > 1}
+    wrong_tables = {place[0] for place in places if place[0] != "rules" or len(place) == 1}
+    rest = {name: value for name, value in tables.items() if name not in wrong_tables}
+    kept = [index for index in range(len(rest.get("rules", ()))) if index not in wrong_rules]
+    if "rules" in rest:
+        rest["rules"] = [rest["rules"][index] for index in kept]
+
+    def numbered(text: str) -> str:
+        return _RULE.sub(lambda found: f"rules[{kept[int(found[1])]}]", text)
+
+    try:
+        found = findings(FileShape.model_validate(rest))
+    except ValidationError:  # what was taken out is missed elsewhere
+        return []
+    return [Finding(numbered(one.place), numbered(one.text)) for one in found]
 
 
-def read_document(path: Path | None, environ: Mapping[str, str]) -> Document:
-    """Read file and environment without looking at what the keys mean.
-
-    Raises:
-        UsageError: the file is missing or no TOML, or a variable names no setting.
-    """
-    tables, name = _read_file(path)
+def _gather(path: Path | None, environ: Mapping[str, str]) -> tuple[Document, list[str]]:
+    """Read file and environment without looking at what the keys mean; return what is wrong too."""
+    wrong: list[str] = []
     variables: dict[str, str] = {}
+    try:
+        tables, name = _read_file(path)
+    except UsageError as error:
+        tables, name = {}, ""
+        wrong.append(str(error))
+    document = Document(tables, name, variables, readable=not wrong)
     for variable in sorted(environ):
         if variable.startswith(PREFIX):
-            _overlay(tables, variables, variable, environ)
-    return Document(tables, name, variables)
+            try:
+                _overlay(tables, variables, variable, environ)
+            except UsageError as error:
+                wrong.append(str(error))
+    return document, wrong
 
 
 def _read_file(path: Path | None) -> tuple[dict[str, Any], str]:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from freehold.domain.errors import DatabaseError, ExitCode, UsageError
 from freehold.entrypoints.cli.context import Invocation, invocation
 
 if TYPE_CHECKING:
+    from freehold.settings import Settings
     from freehold.settings.effective import Setting
     from freehold.settings.shape_file import FileShape
     from freehold.settings.sources import Document
+
+REACHED_WITHIN = timedelta(seconds=2)
 
 config = typer.Typer(help="The settings: show, check, schema.", no_args_is_help=True)
 
@@ -44,23 +50,56 @@ def show(
 
 @config.command()
 def check(context: typer.Context) -> None:
-    """Check file and environment without a database; exit 2 with a sentence for each mistake.
+    """Check file and environment, and say all that is wrong at once; exit 2 if anything is.
+
+    The database need not be there: if it answers, `freehold doctor` is the next step.
 
     Examples: freehold config check · freehold --config shop.toml config check
     """
     call = invocation(context)
-    document, shape = _read(call)
-    names = [rule.name for rule in shape.rules]
-    if shape.holds is not None:
-        names.append(shape.holds.name)
-    data = {"file": document.file or None, "rules": names}
+    try:
+        document, _ = _read(call)
+        settings = call.settings()
+        trouble = unreachable(settings)
+    except UsageError as error:
+        if not call.json:
+            raise
+        call.show({"right": False, "findings": str(error).splitlines()}, lambda: None)
+        raise typer.Exit(ExitCode.USAGE) from None
+    names = [rule.name for rule in settings.rules]
+    data = {
+        "right": True,
+        "findings": [],
+        "file": document.file or None,
+        "rules": names,
+        "database": trouble or "answers",
+    }
+    call.show(data, lambda: _say(document.file, names, trouble))
 
-    def text() -> None:
-        source = document.file or "no file, so defaults and environment"
-        rules = ", ".join(names) or "none"
-        typer.echo(f"the settings are right ({source}; rules: {rules})")
 
-    call.show(data, text)
+def _say(file: str, names: list[str], trouble: str | None) -> None:
+    source = file or "no file, so defaults and environment"
+    typer.echo(f"the settings are right ({source}; rules: {', '.join(names) or 'none'})")
+    if trouble is None:
+        typer.echo("the database answers; next: freehold doctor")
+    else:
+        typer.echo(f"the database does not answer ({trouble}); nothing was checked against it")
+
+
+def unreachable(settings: Settings) -> str | None:
+    """Say why the database cannot be reached within two seconds; None if it can."""
+    from freehold.bootstrap import open_session
+
+    quick = replace(settings.database, connect_timeout=REACHED_WITHIN)
+    session = open_session(replace(settings, database=quick), create=False)
+    try:
+        session.begin(read_only=True)
+        session.rollback()
+    except DatabaseError as error:
+        return str(error)
+    finally:
+        session.close()
+    return None
 
 
 @config.command()
@@ -75,10 +114,9 @@ def schema() -> None:
 
 
 def _read(call: Invocation) -> tuple[Document, FileShape]:
-    from freehold.settings.sources import read_document, read_shape
+    from freehold.settings.sources import read_settings
 
-    document = read_document(call.config, os.environ)
-    return document, read_shape(document)
+    return read_settings(call.config, os.environ)
 
 
 def _print(found: list[Setting], origin: bool) -> None:
