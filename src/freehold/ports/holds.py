@@ -144,6 +144,13 @@ class Holds(Protocol):
         """
         ...
 
+    def images(self, operation_ids: Sequence[int]) -> Mapping[int, Mapping[str, str | None]]:
+        """Read the mapped and carried columns of operations' rows as text, by operation id.
+
+        Call it ahead of `release`, with operations that matched under this transaction's lock.
+        """
+        ...
+
     def read(self, hold_key: str) -> Mapping[str, str | None] | None:
         """Read one row's mapped columns as text, without a lock; None when there is none."""
         ...

@@ -7,11 +7,13 @@ becomes visible at its commit, or nothing does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
 from freehold.domain.rules import Rule
+from freehold.ports.handlers import ExpiredHold, Handler
 from freehold.ports.holds import Holds
 from freehold.ports.loops import Act, Actions, Tick, Ticks, Workers
 from freehold.ports.operations import (
@@ -102,6 +104,19 @@ class Transaction(Protocol):
         """Return the customer's rows under a rule, to be released without operation rows."""
         ...
 
+    def call(self, handler: Handler, rule: Rule, holds: Sequence[ExpiredHold]) -> None:
+        """Call a rule's handler inside this transaction, after all else was written.
+
+        Raises:
+            HandlerFailed: it raised, or left the transaction unusable.
+            HandlerTimedOut: it was stopped at its time limit.
+            StatementTimedOut: a statement of its own ran into the database's limit.
+            DatabaseBusy: the database asked it to repeat; repeat the whole transaction.
+            DatabaseAway: the connection broke.
+            TransactionEnded: it ended the transaction, which may stand.
+        """
+        ...
+
 
 class Ledger(Protocol):
     """One database that holds both ledger and customer's table, through one connection.
@@ -130,6 +145,11 @@ class Ledger(Protocol):
     @property
     def batch_limit(self) -> int | None:
         """Return the largest batch that leaves the host application room, or None for any."""
+        ...
+
+    @property
+    def one_writer(self) -> bool:
+        """Tell whether a writing transaction keeps all others waiting."""
         ...
 
     def close(self) -> None:

@@ -135,6 +135,17 @@ class Operations(Protocol):
         """Lease these operations, as far as they are still claimable; counts an attempt."""
         ...
 
+    def still_leased(self, operation_ids: Sequence[int], lease_token: int) -> Sequence[Claim]:
+        """Lock these operations, as far as they are still leased under the token.
+
+        What was taken back by the sweep, claimable or not, is left out.
+        """
+        ...
+
+    def any_leased(self) -> bool:
+        """Tell whether an operation of any rule is under a lease that has not ended."""
+        ...
+
     def renew(self, lease_token: int, until: datetime) -> int:
         """Prolong a lease; return how many operations it still covers (0 means that it is lost)."""
         ...

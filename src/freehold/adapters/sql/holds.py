@@ -200,6 +200,11 @@ class SqlHolds:
             for row in self._rows("companion_values", ids=list(operation_ids))
         }
 
+    def images(self, operation_ids: Sequence[int]) -> Mapping[int, Mapping[str, str | None]]:
+        """Read the mapped columns of operations' rows as text."""
+        rows = self._rows("images", ids=list(operation_ids))
+        return {row[0]: image_of(row[1]) for row in rows}
+
     def read(self, hold_key: str) -> Mapping[str, str | None] | None:
         """Read one row's mapped columns as text."""
         key_values(hold_key, len(self._rule.key))

@@ -6,7 +6,7 @@ against the live catalogue, and again after the database refused it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -25,6 +25,7 @@ from freehold.adapters.sql.straight import SqlStraight
 from freehold.domain.due import DueKind
 from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import Rule
+from freehold.ports.handlers import ExpiredBatch, ExpiredHold, Handler
 from freehold.ports.system import Boundary, Checkpoint
 
 
@@ -49,6 +50,11 @@ class SqlTransaction:
     def retention(self) -> SqlRetention:
         """Return what removes old rows."""
         return SqlRetention(self._ledger.runner, self.now)
+
+    def call(self, handler: Handler, rule: Rule, holds: Sequence[ExpiredHold]) -> None:
+        """Call a rule's handler inside this transaction."""
+        with self._ledger.session.lent(handler.seconds_max) as lent:
+            handler.run(ExpiredBatch(rule.name, lent.connection, self.now, holds), lent.cancel)
 
     def straight(self, rule: Rule) -> SqlStraight:
         """Return the customer's rows under a rule, to be released without operation rows."""
@@ -130,6 +136,11 @@ class SqlLedger:
     def batch_limit(self) -> int | None:
         """Return the largest batch that leaves the host application room."""
         return self.session.batch_limit
+
+    @property
+    def one_writer(self) -> bool:
+        """Tell whether a writing transaction keeps all others waiting."""
+        return self.session.one_writer
 
     def close(self) -> None:
         """Give the connection back."""

@@ -119,6 +119,16 @@ class SqlOperations:
         _assert_all(count, len(ids), "lease")
         return self.claim_these(ids, token)
 
+    def still_leased(self, operation_ids: Sequence[int], lease_token: int) -> Sequence[Claim]:
+        """Lock these operations, as far as they are still leased under the token."""
+        ids = list(operation_ids)
+        rows = self._sql.rows("still_leased", ids=ids, lease_token=lease_token)
+        return [claim_of(self._sql.session, row, lease_token) for row in rows]
+
+    def any_leased(self) -> bool:
+        """Tell whether anything is leased for longer than now."""
+        return bool(self._sql.rows("any_leased", now=self._now))
+
     def renew(self, lease_token: int, until: datetime) -> int:
         """Prolong a lease; return how many operations it still covers."""
         return self._sql.count("renew", lease_token=lease_token, until=until, now=self._now)

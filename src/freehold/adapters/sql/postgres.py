@@ -14,6 +14,8 @@ from psycopg import pq
 from psycopg.adapt import Dumper
 from psycopg.types.datetime import TimestamptzLoader
 
+from freehold.adapters.sql.lending import Lent
+from freehold.adapters.sql.lent_postgres import LendableConnection, LendableCursor, lend
 from freehold.adapters.sql.session import Clock, DatabaseClock, Limits, Row
 from freehold.adapters.sql.statements import fill, load, to_psycopg
 from freehold.domain.errors import (
@@ -100,6 +102,7 @@ class PostgresSession:
     dialect = "postgres"
     prefix = PREFIX
     batch_limit: int | None = None
+    one_writer = False
 
     def __init__(
         self,
@@ -112,7 +115,7 @@ class PostgresSession:
         self._url = url
         self._limits = limits
         self._clock = clock or DatabaseClock()
-        self._connection: psycopg.Connection | None = None
+        self._connection: LendableConnection | None = None
         self.server_started_at: datetime | None = None
         literal = "'" + search_path.replace("'", "''") + "'"
         slots = {
@@ -137,12 +140,13 @@ class PostgresSession:
         self.server_started_at = row[1]
         return self._clock.read(row[0])
 
-    def _connected(self) -> psycopg.Connection:
+    def _connected(self) -> LendableConnection:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(
+            self._connection = LendableConnection.connect(
                 self._url,
                 autocommit=True,
                 prepare_threshold=None,
+                cursor_factory=LendableCursor,
                 connect_timeout=self._limits.connect_timeout_s,
                 application_name="freehold",
                 keepalives_idle=30,
@@ -152,7 +156,7 @@ class PostgresSession:
             self._connection.adapters.register_dumper(list, ArrayDumper)
         return self._connection
 
-    def _open(self) -> psycopg.Connection:
+    def _open(self) -> LendableConnection:
         """Return the connection of the open transaction; a new one would not be in it."""
         if self._connection is None or self._connection.closed:
             raise DatabaseAway("the connection was closed within a transaction", "08003")
@@ -198,6 +202,13 @@ class PostgresSession:
             with connection.pipeline():
                 cursors = [connection.execute(text, parameters) for parameters in each]
             return [cursor.rowcount for cursor in cursors]
+
+    @contextmanager
+    def lent(self, seconds: float) -> Iterator[Lent]:
+        """Lend the open transaction; it may idle for as long as the handler may think."""
+        idle_ms = max(self._limits.idle_timeout_ms, round(seconds * 1000))
+        with translated(), lend(self._open(), idle_ms, ArrayDumper, translate) as lent:
+            yield lent
 
     def instant(self, value: Any) -> datetime | None:
         """Return the instant; the driver has read it already."""

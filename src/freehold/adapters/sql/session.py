@@ -8,11 +8,13 @@ rolled back before the error is seen.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from freehold.adapters.sql.lending import Lent
 from freehold.adapters.sql.statements import fill, load
 
 Row = tuple[Any, ...]
@@ -51,6 +53,7 @@ class Session(Protocol):
     prefix: str
     server_started_at: datetime | None
     batch_limit: int | None
+    one_writer: bool
 
     def begin(self, *, read_only: bool = False) -> datetime:
         """Open a transaction and return the clock's reading.
@@ -78,6 +81,15 @@ class Session(Protocol):
 
     def run_each(self, sql: str, each: Sequence[Mapping[str, Any]]) -> list[int]:
         """Execute one statement once for each set of parameters; return the changed rows of each."""
+        ...
+
+    def lent(self, seconds: float) -> AbstractContextManager[Lent]:
+        """Lend the open transaction to customer's code, which may take so long over it.
+
+        Raises:
+            HandlerFailed: it failed, or left the transaction unusable.
+            TransactionEnded: it ended the transaction.
+        """
         ...
 
     def instant(self, value: Any) -> datetime | None:

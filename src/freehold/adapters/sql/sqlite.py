@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
+from freehold.adapters.sql.lending import Lent
+from freehold.adapters.sql.lent_sqlite import lend
 from freehold.adapters.sql.session import Clock, DatabaseClock, Limits, Row
 from freehold.domain.errors import (
     DatabaseAway,
@@ -103,6 +105,7 @@ class SqliteSession:
     prefix = PREFIX
     server_started_at: datetime | None = None
     batch_limit: int | None = 200  # rows; keeps a write transaction near 20 ms
+    one_writer = True
 
     def __init__(
         self,
@@ -205,11 +208,20 @@ class SqliteSession:
 
     def rollback(self) -> None:
         """Roll back, if a transaction is open."""
-        if self._connection is not None and self._connection.in_transaction:
+        if self._connection is not None and self._in_transaction():
             with suppress(sqlite3.Error):
                 self._connection.execute("rollback")
             if not self._read_only:
                 self._leave_room()
+
+    def _in_transaction(self) -> bool:
+        """Tell whether a transaction is open; drop a connection that a handler closed."""
+        assert self._connection is not None
+        try:
+            return self._connection.in_transaction
+        except sqlite3.ProgrammingError:
+            self._connection = None
+            return False
 
     def run(self, sql: str, parameters: Mapping[str, Any]) -> tuple[list[Row], int]:
         """Execute one statement."""
@@ -231,6 +243,14 @@ class SqliteSession:
     def run_each(self, sql: str, each: Sequence[Mapping[str, Any]]) -> list[int]:
         """Execute one statement for each set of parameters."""
         return [self.run(sql, parameters)[1] for parameters in each]
+
+    @contextmanager
+    def lent(self, seconds: float) -> Iterator[Lent]:
+        """Lend the open transaction; the handler's own time limit is that of its statements."""
+        connection = self._open()
+        self._statement_ends = inf
+        with lend(connection) as lent:
+            yield lent
 
     def instant(self, value: Any) -> datetime | None:
         """Read what `write_instant` wrote."""

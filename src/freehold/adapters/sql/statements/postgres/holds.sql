@@ -137,6 +137,13 @@ where o.id = any (:ids::bigint[]) and case when o.identity = '[]' then true else
 select o.id, o.rule, o.digest, o.tenant, {companion_image} from {s}operation o join {table} h on {key_match}
 where o.id = any (:ids::bigint[])
 
+-- name: images
+-- Purpose: read the mapped columns of operations' rows as text, for a handler.
+-- Caller: adapters.sql.holds, once a batch of a rule with a handler, before the change
+-- Index: the customer's primary key, the primary key of operation
+select o.id, {before_image} from {s}operation o join {table} h on {key_match}
+where o.id = any (:ids::bigint[])
+
 -- name: read_hold
 -- Purpose: read one row's mapped columns without a lock.
 -- Caller: adapters.sql.holds, for why and preview

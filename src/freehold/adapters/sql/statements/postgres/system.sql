@@ -49,6 +49,19 @@ select pg_try_advisory_xact_lock(hashtextextended('{s}' || :rule, 1))
 -- Index: none
 lock table {s}record_default in access exclusive mode
 
+-- name: lend
+-- Purpose: let a handler think for longer than we may idle, and name the transaction it is lent.
+-- Caller: adapters.sql.lent_postgres, once a batch of a rule with a handler
+-- Index: none
+select pg_current_xact_id()::text,
+       set_config('idle_in_transaction_session_timeout', :idle_ms, true)
+
+-- name: lent_transaction
+-- Purpose: see whether a handler gave back the transaction that it was lent.
+-- Caller: adapters.sql.lent_postgres, once a batch of a rule with a handler
+-- Index: none
+select pg_current_xact_id_if_assigned()::text
+
 -- name: missing_partitions
 -- Purpose: tell which partitions are not there yet, by their places in the list.
 -- Caller: adapters.sql.housekeeping, the sweep

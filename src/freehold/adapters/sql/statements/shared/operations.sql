@@ -19,6 +19,12 @@ where id = :id
 update {s}operation set leased_until = :until, changed_at = :now
 where state = 'leased' and leased_until >= :now and lease_token = :lease_token
 
+-- name: any_leased
+-- Purpose: see whether somebody works under a lease that has not ended.
+-- Caller: adapters.sql.operations, before a lease where only one transaction can write
+-- Index: operation_leased_until
+select 1 from {s}operation where state = 'leased' and leased_until >= :now limit 1
+
 -- name: oldest_ready
 -- Purpose: find where the claimable operations of a rule begin.
 -- Caller: adapters.sql.operations, before they are counted

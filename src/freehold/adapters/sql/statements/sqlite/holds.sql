@@ -148,6 +148,14 @@ select o.id, o.rule, o.digest, o.tenant, {companion_image}
 from {s}operation o cross join {table} h on {key_match}
 where o.id in (select value from json_each(:ids))
 
+-- name: images
+-- Purpose: read the mapped columns of operations' rows as text, for a handler.
+-- Differs: the batch arrives as JSON.
+-- Caller: adapters.sql.holds, once a batch of a rule with a handler, before the change
+-- Index: the customer's primary key, the primary key of operation
+select o.id, {before_image} from {s}operation o cross join {table} h on {key_match}
+where o.id in (select value from json_each(:ids))
+
 -- name: read_hold
 -- Purpose: read one row's mapped columns without a lock.
 -- Differs: no cast.

@@ -56,6 +56,17 @@ where o.id in (select value from json_each(:ids))
   and ((o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now)
        or (o.state = 'leased' and o.lease_token = :lease_token))
 
+-- name: still_leased
+-- Purpose: read named operations as far as they are still leased under the token.
+-- Differs: no row locks; the transaction is the only writer.
+-- Caller: adapters.sql.operations, before customer code runs under a lease
+-- Index: the primary key
+select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
+       o.attempt, o.deferrals, o.lease_token, o.available_at
+from {s}operation o
+where o.id in (select value from json_each(:ids)) and o.state = 'leased'
+  and o.lease_token = :lease_token
+
 -- name: next_lease_token
 -- Purpose: draw a fencing token, larger than any drawn before.
 -- Differs: a counter row, since SQLite has no sequences.
