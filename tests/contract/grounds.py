@@ -96,7 +96,12 @@ class SqlDoor:
             due=None if due is None else self.door.local(due),
         )
 
-    def change_hold(self, key: int, column: str, value: str) -> None:
+    def index_tenants(self, columns: str, where: str | None = None) -> None:
+        only = "" if where is None else f" where {where}"
+        name = f"contract_hold_{len(columns)}"
+        self.door.script(f"create index {name} on contract_hold ({columns}){only}")
+
+    def change_hold(self, key: int, column: str, value: str | None) -> None:
         sql = f"update contract_hold set {column} = :value where id = :id"
         assert self.door.execute(sql, value=value, id=key) == 1
 

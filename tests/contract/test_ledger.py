@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from freehold.testing.contracts.due_by_tenant import DueByTenantContract
 from freehold.testing.contracts.endings import EndingsContract
 from freehold.testing.contracts.holds import FindingContract, ReleasingContract
 from freehold.testing.contracts.ledger import LedgerContract
@@ -53,6 +54,10 @@ class TestFinding(FindingContract):
 
 
 class TestReleasing(ReleasingContract):
+    pass
+
+
+class TestDueByTenant(DueByTenantContract):
     pass
 
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from freehold.domain.rules import Rule
 from freehold.ports.handlers import ExpiredHold, Handler
+from freehold.ports.due_by_tenant import DueByTenant
 from freehold.ports.holds import Holds
 from freehold.ports.loops import Act, Actions, Tick, Ticks, Workers
 from freehold.ports.operations import (
@@ -98,6 +99,10 @@ class Transaction(Protocol):
 
     def holds(self, rule: Rule) -> Holds:
         """Return the customer's rows under a rule."""
+        ...
+
+    def due_by_tenant(self, rule: Rule) -> DueByTenant:
+        """Return the rule's due rows, to be read tenant by tenant."""
         ...
 
     def straight(self, rule: Rule) -> StraightHolds:

@@ -82,6 +82,10 @@ class Workers(Protocol):
         """Say that the worker lives; `in_hand` names rule and batch size."""
         ...
 
+    def count(self, role: str) -> int:
+        """Count the processes with a role, those not yet known to be silent included."""
+        ...
+
     def leave(self, worker: str) -> None:
         """Take the worker's row out after a clean stop."""
         ...

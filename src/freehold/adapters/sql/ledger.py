@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from freehold.adapters.sql.catalogue import columns_of, quote, quoted
+from freehold.adapters.sql.due_by_tenant import Served, SqlDueByTenant
 from freehold.adapters.sql.holds import SqlHolds
 from freehold.adapters.sql.housekeeping import keep_house
 from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, SqlWorkers
@@ -42,6 +43,12 @@ class SqlTransaction:
         self.actions = SqlActions(runner, now)
         self.reviews = SqlReviews(runner, now)
 
+    def due_by_tenant(self, rule: Rule) -> SqlDueByTenant:
+        """Return the rule's due rows, tenant by tenant."""
+        ledger = self._ledger
+        compiled = ledger.compiled(rule)
+        return SqlDueByTenant(ledger.session, compiled, self.now, ledger.served_by_tenant)
+
     def holds(self, rule: Rule) -> SqlHolds:
         """Return the customer's rows under a rule."""
         return SqlHolds(self._ledger.session, self._ledger.compiled(rule), self.now)
@@ -69,6 +76,7 @@ class SqlLedger:
         self._checkpoint = checkpoint
         self._runner = Runner(session)
         self._compiled: dict[str, RuleSql] = {}
+        self.served_by_tenant: Served = {}
 
     @contextmanager
     def transaction(self) -> Iterator[SqlTransaction]:

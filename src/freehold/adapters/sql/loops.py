@@ -139,6 +139,10 @@ class SqlWorkers:
         """Take the worker's row out."""
         self._sql.count("leave", worker=worker)
 
+    def count(self, role: str) -> int:
+        """Count the processes with a role."""
+        return int(self._sql.rows("count_workers", role=role)[0][0])
+
     def forget_silent(self, since: datetime) -> Sequence[str]:
         """Take out workers silent since then; return what each had in hand."""
         return [row[0] for row in self._sql.rows("forget_silent", since=since) if row[0]]

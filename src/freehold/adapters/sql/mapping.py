@@ -216,6 +216,8 @@ class _Compiler:
         return {
             "due": due,
             "upto": bound("due_upto"),
+            "due_from": bound("due_after"),
+            "due_to": bound("due_upto"),
             "due_upto": with_empty if empty_is_due else upto,
             "due_range": due_range,
             "overdue": with_empty if empty_is_due else due_range,
@@ -231,6 +233,39 @@ class _Compiler:
         keys = ", ".join(self.key_parts(self.spelling.text_parameter("cursor_key")))
         row = f"h.{quote(column.name)}, {self.key_order()}"
         return f"(({row}) > ({self.spelling.due_cursor(column)}, {keys}))"
+
+    def tenant_slots(self, due_slots: Mapping[str, str]) -> dict[str, str]:
+        """Return the slots of reading tenant by tenant; none where the rule cannot be read so."""
+        if self.rule.tenant.column is None or not self.rule.due.comparable_bare:
+            return {}
+        column, spelling = self.columns[self.rule.tenant.column], self.spelling
+        tenant, due = f"h.{quote(column.name)}", due_slots["due"]
+        cursor_due = spelling.due_cursor(self.columns[self.rule.due.column])
+        slots = {
+            "tenant_column": tenant,
+            "tenant_out": spelling.tenant_out("t.tenant"),
+            "after_tenant": f"{tenant} > {spelling.tenant_value(column, ':after_tenant')}",
+            "of_nobody": f"{tenant} is null",
+        }
+        if isinstance(spelling, SqliteSpelling):
+            after = self.after_cursor()
+            own = f"{tenant} = {spelling.tenant_value(column, ':of_tenant')}"
+            places = {"of_tenant": own, "after_place": after, "after_of_nobody": after}
+            return {**slots, **places, "behind": after}
+        own = spelling.tenant_value(column, "t.tenant")
+        place_due = cursor_due.replace(":cursor_due", "t.due")
+        keys, key_values = self.key_order(), ", ".join(self.key_parts("t.hold_key"))
+        low, high = due_slots["due_from"], due_slots["due_to"]
+        pair = f"({tenant}, {due})"
+        return {
+            **slots,
+            # Rows compared whole: an index on due alone is never taken for these.
+            "of_tenant": f"{pair} > ({own}, {low}) and {pair} <= ({own}, {high})",
+            "after_place": f"({tenant}, {due}, {keys}) > ({own}, {place_due}, {key_values})",
+            "after_of_nobody": f"{due} >= {place_due} "
+            f"and ({due}, {keys}) > ({place_due}, {key_values})",
+            "behind": f"{pair} >= (t.tenant, {cursor_due}) and {self.after_cursor()}",
+        }
 
     def slots(self) -> dict[str, str]:
         held = self.predicate(self.rule.held)
@@ -263,6 +298,7 @@ class _Compiler:
             "true": self.spelling.true,
             "is_due": self.spelling.surely(due_slots["due_upto"]),
             **due_slots,
+            **self.tenant_slots(due_slots),
         }
 
 

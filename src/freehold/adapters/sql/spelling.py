@@ -80,6 +80,14 @@ class Spelling(Protocol):
         """Return ` or ...` for values that no bound can find; empty where types forbid them."""
         ...
 
+    def tenant_out(self, source: str) -> str:
+        """Return a tenant's value as it travels, lossless."""
+        ...
+
+    def tenant_value(self, column: Column, source: str) -> str:
+        """Return a value that travelled in the column's type."""
+        ...
+
 
 def _cast_type(column: Column) -> str:
     return "bigint" if column.type in _INTEGERS else column.type
@@ -168,6 +176,14 @@ class PostgresSpelling:
         """Leave it to the types; an infinity lies above every bound and is never due."""
         return ""
 
+    def tenant_out(self, source: str) -> str:
+        """Cast to text."""
+        return f"{source}::text"
+
+    def tenant_value(self, column: Column, source: str) -> str:
+        """Cast to the column's type."""
+        return f"{source}::text::{_cast_type(column)}"
+
 
 class SqliteSpelling:
     """Values keep their storage class, and literals stand in the text.
@@ -254,6 +270,15 @@ class SqliteSpelling:
         if kind in (DueKind.EPOCH_SECONDS, DueKind.EPOCH_MILLIS):
             return f" or typeof({bare}) not in ('integer', 'real')"
         return f" or {bare} not glob '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'"
+
+    def tenant_out(self, source: str) -> str:
+        """Write text in hex, for it need not be UTF-8; other classes travel as they are."""
+        return f"case typeof({source}) when 'text' then hex({source}) else {source} end"
+
+    def tenant_value(self, column: Column, source: str) -> str:
+        """Turn hex back; no cast to the column's type, which need not be that of the value."""
+        text = f"cast(unhex({source}) as text)"
+        return f"(case typeof({source}) when 'text' then {text} else {source} end)"
 
 
 def _is_numeric(column: Column) -> bool:

@@ -43,8 +43,12 @@ class RawDoor(Protocol):
         """Add a row in its held state, of tenant `t`."""
         ...
 
-    def change_hold(self, key: int, column: str, value: str) -> None:
+    def change_hold(self, key: int, column: str, value: str | None) -> None:
         """Write one text column of a row: status, tenant or token."""
+        ...
+
+    def index_tenants(self, columns: str, where: str | None = None) -> None:
+        """Give the table one more index; it goes with the ground."""
         ...
 
     def hold(self, key: int) -> Mapping[str, Any] | None:

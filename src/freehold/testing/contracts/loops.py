@@ -213,6 +213,14 @@ class WorkersContract:
             tx.workers.leave("never met")
         assert only(ground.back.rows("worker"))["worker"] == "w2"
 
+    def test_a_role_is_counted_by_its_whole_name(self, ground: Ground) -> None:
+        ledger = ground.open()
+        for worker, roles in (("w1", "scan,work"), ("w2", "work"), ("w3", "scan,worker")):
+            with ledger.transaction() as tx:
+                tx.workers.beat(worker, roles, "h", 42, NOW, None)
+        with ledger.transaction() as tx:
+            assert (tx.workers.count("work"), tx.workers.count("relay")) == (2, 0)
+
     def test_the_silent_are_forgotten_with_what_they_had(self, ground: Ground) -> None:
         ledger = ground.open()
         _beat(ledger, "w1", "r: up to 5 holds")

@@ -93,6 +93,12 @@ on conflict (worker) do update set
 -- Index: the primary key
 delete from {s}worker where worker = :worker
 
+-- name: count_workers
+-- Purpose: count the processes with a role; there are no more rows than processes.
+-- Caller: adapters.sql.workers, the scan of a rule with a backlog
+-- Index: none
+select count(*) from {s}worker where ',' || roles || ',' like '%,' || :role || ',%'
+
 -- name: forget_silent
 -- Purpose: take out workers that were silent too long.
 -- Caller: adapters.sql.workers, the sweep
