@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 LIMITS = Limits(lock_timeout_ms=50)
 LEDGER = ("operation", "record", "attempt", "tally", "outbox", "tick", "worker", "action")
+KEPT = ("retention", "forgotten", "prune_round")
 TABLES = {
     **{name: (f"{{s}}{name}", "id") for name in LEDGER},
     "record": ("{s}record", "finished_at, operation_id"),
@@ -153,6 +154,7 @@ class SqlDoor:
             instant=_INSTANT[self.door.dialect], serial=_SERIAL[self.door.dialect]
         )
         drops = "drop table if exists contract_hold; drop table if exists companion_note;"
+        names += [f"{{s}}{name}" for name in KEPT]
         self.door.script("".join(f"delete from {name}; " for name in names) + drops + tables)
 
 
