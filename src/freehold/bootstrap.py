@@ -6,12 +6,13 @@ ledger.
 
 from __future__ import annotations
 
+import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import TextIO
 from urllib.parse import unquote, urlsplit
 
-from freehold.adapters.sql.ledger import SqlLedger
+from freehold.adapters.sql.ledger import SqlLedger, WatchedClock
 from freehold.adapters.sql.migrations import problems
 from freehold.adapters.sql.session import Clock, Limits, Session
 from freehold.adapters.system import Onwards, SystemClock
@@ -126,10 +127,18 @@ def open_ledger(
     clock: Clock | None = None,
     create: bool = True,
     considerate: bool = True,
+    watched: WatchedClock | None = None,
 ) -> SqlLedger:
-    """Return a ledger of its own connection, for one thread."""
+    """Return a ledger of its own connection, for one thread.
+
+    Args:
+        clock: replaces the database's; then no host's clock is compared with it, unless `watched`
+            gives one.
+    """
     session = open_session(settings, clock=clock, create=create, considerate=considerate)
-    return SqlLedger(session, checkpoint or Onwards())
+    if watched is None and clock is None:
+        watched = WatchedClock(socket.gethostname(), SystemClock())
+    return SqlLedger(session, checkpoint or Onwards(), watched)
 
 
 def open_telemetry(stream: TextIO | None = None) -> Telemetry:

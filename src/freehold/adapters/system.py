@@ -19,7 +19,9 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Return seconds that never run backwards."""
+        """Return seconds that never run backwards, and go on while the host is suspended."""
+        if hasattr(time, "CLOCK_BOOTTIME"):
+            return time.clock_gettime(time.CLOCK_BOOTTIME)
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:

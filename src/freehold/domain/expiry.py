@@ -33,6 +33,7 @@ class DeferReason(StrEnum):
     BUSY = "busy"
     NOT_DUE = "not due"
     GUARDED = "guarded"
+    PAUSED = "paused"
 
 
 @dataclass(frozen=True, slots=True)

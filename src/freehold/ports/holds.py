@@ -42,6 +42,20 @@ class FoundHold:
 
 
 @dataclass(frozen=True, slots=True)
+class Weight:
+    """How much turned up overdue.
+
+    Attributes:
+        count: held rows overdue without an open operation, among those looked at.
+        share: of the rule's held rows; exact while all were looked at, else taken from a sample.
+            Zero where it was not asked for.
+    """
+
+    count: int
+    share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class LockedHold:
     """What the lock read found for one claimed operation.
 
@@ -100,6 +114,18 @@ class Holds(Protocol):
         """Count due rows, open ones included, and stop counting at `at_most`.
 
         Rows without a usable due count where the rule takes them for due now.
+        """
+        ...
+
+    def weigh(self, after: ScanCursor | None, upto: datetime, at_most: int, beyond: int) -> Weight:
+        """Weigh the rows that were due at an instant and have no open operation.
+
+        Args:
+            after: where to begin, as in `find_due`.
+            at_most: rows looked at; the cost stops growing there.
+            beyond: the share is looked for only when more than so many were counted. Then it is
+                exactly right about being more than a half, or comes from a sample where more than
+                `at_most` rows stand behind the cursor.
         """
         ...
 

@@ -15,6 +15,7 @@ from typing import Protocol
 from freehold.domain.rules import Rule
 from freehold.ports.handlers import ExpiredHold, Handler
 from freehold.ports.due_by_tenant import DueByTenant
+from freehold.ports.guards import Guard, GuardKind, Guards, HostClocks, Pauses
 from freehold.ports.holds import Holds
 from freehold.ports.loops import Act, Actions, Tick, Ticks, Workers
 from freehold.ports.operations import (
@@ -34,10 +35,15 @@ __all__ = [
     "Act",
     "Actions",
     "FailedAttempt",
+    "Guard",
+    "GuardKind",
+    "Guards",
+    "HostClocks",
     "InReview",
     "Ledger",
     "Operations",
     "PastRecord",
+    "Pauses",
     "Put",
     "ReadyAfter",
     "ReadyOperation",
@@ -95,6 +101,21 @@ class Transaction(Protocol):
     @property
     def retention(self) -> Retention:
         """Return what removes the ledger's old rows."""
+        ...
+
+    @property
+    def guards(self) -> Guards:
+        """Return what froze releases."""
+        ...
+
+    @property
+    def pauses(self) -> Pauses:
+        """Return what people paused."""
+        ...
+
+    @property
+    def clocks(self) -> HostClocks:
+        """Return what the clocks say, for the guard that watches them."""
         ...
 
     def holds(self, rule: Rule) -> Holds:

@@ -184,6 +184,10 @@ class Operations(Protocol):
         """
         ...
 
+    def bring_back(self, rule: str, tenant: str, max_count: int) -> int:
+        """Make operations of a tenant claimable now that were put off as paused; return how many."""
+        ...
+
     def fail(self, claim: Claim, failure: Failure, attempt: int, retry_at: datetime | None) -> bool:
         """Record a failed attempt; a `retry_at` of None makes the operation dead.
 

@@ -7,6 +7,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from freehold.domain.pauses import Pause, Role
+from freehold.ports.guards import Guard
+
 
 class RuleCondition(StrEnum):
     """Whether a rule may work."""
@@ -27,6 +30,11 @@ class RuleState:
         probe_at: when a paused rule is tried again by itself; None waits for a person.
         crash_count: how often the whole server restarted with this rule in hand.
         scan_paused: who paused the rule's schedule and why; None lets it run.
+        guards: those that freeze the rule.
+        pauses: those that nobody ended and that touch the rule; see `Pause.stands`.
+        scanned_at: what was due then had been seen by a scan that ended.
+        unsettled_at: overdue rows may turn up without alarm until a reading from the beginning
+            that began since has ended.
     """
 
     rule: str
@@ -39,6 +47,28 @@ class RuleState:
     probe_count: int = 0
     crash_count: int = 0
     scan_paused: str | None = None
+    guards: tuple[Guard, ...] = ()
+    pauses: tuple[Pause, ...] = ()
+    scanned_at: datetime | None = None
+    unsettled_at: datetime | None = None
+
+    @property
+    def guard(self) -> str | None:
+        """Return why the rule is frozen, in a sentence; None while it is not."""
+        return self.guards[0].reason if self.guards else None
+
+    def pause_of(self, role: Role, now: datetime) -> Pause | None:
+        """Return the pause of a role for every tenant of this rule, if one stands."""
+        standing = (one for one in self.pauses if one.role is role and one.stands(now))
+        return next((one for one in standing if one.tenant is None), None)
+
+    def paused_tenants(self, now: datetime, *roles: Role) -> frozenset[str]:
+        """Return the tenants that are paused in one of these roles."""
+        return frozenset(
+            one.tenant
+            for one in self.pauses
+            if one.tenant is not None and one.role in roles and one.stands(now)
+        )
 
 
 class RuleStates(Protocol):
@@ -49,7 +79,20 @@ class RuleStates(Protocol):
         ...
 
     def write(self, state: RuleState) -> None:
-        """Write the whole state; the last writer wins."""
+        """Write the state; the last writer wins. What a scan or a guard keeps is left as it is."""
+        ...
+
+    def note_pass(self, rule: str, began_at: datetime, *, whole: bool) -> None:
+        """Note that a reading of the due rows ended which had begun at that instant.
+
+        Args:
+            whole: it began at the beginning, and so settles what `unsettle` left; one that goes on
+                from another notes nothing until then.
+        """
+        ...
+
+    def unsettle(self, rule: str | None) -> None:
+        """Let overdue rows of a rule, or of all, turn up without alarm until they were all read."""
         ...
 
     def lock(self, rule: str) -> RuleState | None:

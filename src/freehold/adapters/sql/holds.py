@@ -7,7 +7,7 @@ rows; a release that changes fewer rows than it was told to is an error, never a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -17,13 +17,15 @@ from freehold.adapters.sql.mapping import RuleSql
 from freehold.adapters.sql.operations import remove_operations
 from freehold.adapters.sql.session import Row, Runner, Session
 from freehold.adapters.sql.statements import fill, load, parameters
+from freehold.adapters.sql.weighing import weigh_by_index, weigh_by_reading
 from freehold.domain.due import EmptyDue, due_bound, is_due, read_due, released_from
 from freehold.domain.errors import ChangeLost
 from freehold.domain.expiry import ExpireHold, HoldRow, RowAbsence
 from freehold.domain.names import key_values, operation_key, unpack
-from freehold.ports.holds import Chosen, FoundHold, LockedHold, ScanCursor
+from freehold.ports.holds import Chosen, FoundHold, LockedHold, ScanCursor, Weight
 
 PAGE_ROWS = 1_000  # read at a time where every row must be read
+_Find = Callable[[ScanCursor | None, int], Sequence[FoundHold]]
 
 
 class SqlHolds:
@@ -88,6 +90,17 @@ class SqlHolds:
             return int(self._rows("count_overdue", limit=at_most)[0][0])
         return sum(1 for _ in islice(filter(self._is_due, self._held_rows()), at_most))
 
+    def weigh(self, after: ScanCursor | None, upto: datetime, at_most: int, beyond: int) -> Weight:
+        """Weigh the rows that were due at an instant and have no open operation."""
+        if not self._rule.due.comparable_bare:
+            rows = self._pages_of(self.find_due, after)
+            return weigh_by_reading(rows, self._rule, upto, at_most)
+        self._rows("keep_order")
+        runner = self._from_start if after is None else self._sql
+        cursor = {} if after is None else {"cursor_due": after.due, "cursor_key": after.hold_key}
+        fixed = {**self._fixed, **cursor}
+        return weigh_by_index(runner, fixed, self._rule, upto, (at_most, beyond))
+
     def _is_due(self, row: FoundHold) -> bool:
         due_at = read_due(self._rule.due, row.due)
         if isinstance(due_at, datetime):
@@ -98,10 +111,12 @@ class SqlHolds:
         """Read every held row in key order, those without any due last and only where they count."""
         empty_is_due = self._rule.due.on_empty is EmptyDue.NOW
         for find in (self.find_due, self.find_empty_due) if empty_is_due else (self.find_due,):
-            after: ScanCursor | None = None
-            while rows := find(after, PAGE_ROWS):
-                yield from rows
-                after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
+            yield from self._pages_of(find, None)
+
+    def _pages_of(self, find: _Find, after: ScanCursor | None) -> Iterator[FoundHold]:
+        while rows := find(after, PAGE_ROWS):
+            yield from rows
+            after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
 
     def lock(self, operation_ids: Sequence[int]) -> Sequence[LockedHold]:
         """Lock the rows of claimed operations and compare the whole fence."""

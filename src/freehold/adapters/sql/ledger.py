@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 
 from freehold.adapters.sql.catalogue import columns_of, quote, quoted
 from freehold.adapters.sql.due_by_tenant import Served, SqlDueByTenant
+from freehold.adapters.sql.guards import ClockMemory, SqlGuards, SqlHostClocks, SqlPauses
 from freehold.adapters.sql.holds import SqlHolds
 from freehold.adapters.sql.housekeeping import keep_house
 from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, SqlWorkers
@@ -23,17 +25,28 @@ from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
 from freehold.adapters.sql.straight import SqlStraight
+from freehold.domain.clocks import ClockReading
 from freehold.domain.due import DueKind
 from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import Rule
 from freehold.ports.handlers import ExpiredBatch, ExpiredHold, Handler
-from freehold.ports.system import Boundary, Checkpoint
+from freehold.ports.system import Boundary, Checkpoint, HostClock
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedClock:
+    """A host by its name, and its clocks."""
+
+    host: str
+    clock: HostClock
 
 
 class SqlTransaction:
     """One open transaction; implements `ports.ledger.Transaction`."""
 
-    def __init__(self, ledger: SqlLedger, runner: Runner, now: datetime) -> None:
+    def __init__(
+        self, ledger: SqlLedger, runner: Runner, now: datetime, clocks: SqlHostClocks
+    ) -> None:
         self.now = now
         self._ledger = ledger
         self.operations = SqlOperations(runner, now)
@@ -42,6 +55,9 @@ class SqlTransaction:
         self.workers = SqlWorkers(runner, now)
         self.actions = SqlActions(runner, now)
         self.reviews = SqlReviews(runner, now)
+        self.guards = SqlGuards(runner, now)
+        self.pauses = SqlPauses(runner, now)
+        self.clocks = clocks
 
     def due_by_tenant(self, rule: Rule) -> SqlDueByTenant:
         """Return the rule's due rows, tenant by tenant."""
@@ -71,9 +87,19 @@ class SqlTransaction:
 class SqlLedger:
     """One connection's view of ledger and customer's table; belongs to one thread."""
 
-    def __init__(self, session: Session, checkpoint: Checkpoint) -> None:
+    def __init__(
+        self, session: Session, checkpoint: Checkpoint, watched: WatchedClock | None = None
+    ) -> None:
+        """Work on this session.
+
+        Args:
+            watched: the host's clock that the database's is compared with; None compares nothing,
+                for a clock that a test sets.
+        """
         self.session = session
         self._checkpoint = checkpoint
+        self._watched = watched
+        self._memory = ClockMemory()
         self._runner = Runner(session)
         self._compiled: dict[str, RuleSql] = {}
         self.served_by_tenant: Served = {}
@@ -82,8 +108,9 @@ class SqlLedger:
     def transaction(self) -> Iterator[SqlTransaction]:
         """Open a transaction; commit at the end of the block, roll back on any exception."""
         try:
-            now = self.session.begin()
-            yield SqlTransaction(self, self._runner, now)
+            now, reading = self._begin()
+            clocks = SqlHostClocks(self._runner, self._memory, reading)
+            yield SqlTransaction(self, self._runner, now, clocks)
             self._checkpoint.reach(Boundary.BEFORE_COMMIT)
             self.session.commit()
         except BaseException as error:
@@ -97,6 +124,16 @@ class SqlLedger:
     def runner(self) -> Runner:
         """Return what runs the ledger's own statements."""
         return self._runner
+
+    def _begin(self) -> tuple[datetime, ClockReading | None]:
+        """Begin, and read the host's clocks just before and just after."""
+        if self._watched is None:
+            return self.session.begin(), None
+        clock = self._watched.clock
+        asked = clock.monotonic()
+        now = self.session.begin()
+        answered = clock.monotonic()
+        return now, ClockReading(self._watched.host, now, clock.wall(), asked, answered)
 
     @contextmanager
     def reading(self, *, whole_tables: bool = False) -> Iterator[SqlReading]:

@@ -8,11 +8,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
+from freehold.adapters.sql.guards import SqlGuards, SqlPauses
 from freehold.adapters.sql.session import Runner
-from freehold.ports.ledger import Act, RuleCondition, RuleState, Tick
+from freehold.domain.pauses import Pause
+from freehold.ports.ledger import Act, Guard, RuleCondition, RuleState, Tick
 
 STALE_AFTER = timedelta(seconds=30)  # DESIGN section 5: then any scheduler takes the tick over
 CHAIN_START = "0" * 64
+_WRITTEN = (
+    *("rule", "fingerprint", "condition", "reason", "batch_limit", "leased"),
+    *("probe_at", "probe_count", "crash_count", "scan_paused"),
+)
 
 
 class SqlRuleStates:
@@ -28,6 +34,7 @@ class SqlRuleStates:
         if not rows:
             return None
         name, fingerprint, condition, reason, batch, leased, probe_at, *rest = rows[0]
+        instant = self._sql.session.instant
         return RuleState(
             rule=name,
             fingerprint=fingerprint,
@@ -35,16 +42,38 @@ class SqlRuleStates:
             reason=reason,
             batch_limit=batch,
             leased=bool(leased),
-            probe_at=self._sql.session.instant(probe_at),
+            probe_at=instant(probe_at),
             probe_count=rest[0],
             crash_count=rest[1],
             scan_paused=rest[2],
+            scanned_at=instant(rest[3]),
+            unsettled_at=instant(rest[4]),
+            guards=self._guards(rule) if rest[5] else (),
+            pauses=self._pauses(rule) if rest[6] else (),
         )
+
+    def _guards(self, rule: str) -> tuple[Guard, ...]:
+        """Read the guards of a rule, which the state says are there."""
+        standing = SqlGuards(self._sql, self._now).standing()
+        return tuple(one for one in standing if one.rule in (None, rule))
+
+    def _pauses(self, rule: str) -> tuple[Pause, ...]:
+        found = SqlPauses(self._sql, self._now).open()
+        return tuple(one for one in found if one.rule in (None, rule))
 
     def write(self, state: RuleState) -> None:
         """Write the whole state."""
-        values = {**asdict(state), "condition": state.condition.value}
+        values = {name: getattr(state, name) for name in _WRITTEN}
+        values["condition"] = state.condition.value
         self._sql.count("write_rule", **values, now=self._now)
+
+    def note_pass(self, rule: str, began_at: datetime, *, whole: bool) -> None:
+        """Note that a reading of the due rows ended."""
+        self._sql.count("note_pass", rule=rule, began_at=began_at, whole=whole)
+
+    def unsettle(self, rule: str | None) -> None:
+        """Let overdue rows turn up without alarm until they were all read."""
+        self._sql.count("unsettle", rule=rule or "", now=self._now)
 
     def lock(self, rule: str) -> RuleState | None:
         """Read the state and keep others from writing it until the transaction ends."""

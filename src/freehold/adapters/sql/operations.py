@@ -165,6 +165,12 @@ class SqlOperations:
         rows = [(p.operation_id, p.reason, p.available_at, p.deferrals) for p in put]
         _assert_all(self._sql.many("put_off", rows, now=self._now), len(rows), "defer")
 
+    def bring_back(self, rule: str, tenant: str, max_count: int) -> int:
+        """Make operations claimable now that were put off as paused."""
+        return self._sql.count(
+            "bring_back", rule=rule, tenant=tenant, limit=max_count, now=self._now
+        )
+
     def fail(self, claim: Claim, failure: Failure, attempt: int, retry_at: datetime | None) -> bool:
         """Record a failed attempt; False when the claim no longer holds."""
         what = self._failure(failure)

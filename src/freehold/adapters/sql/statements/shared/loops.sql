@@ -1,10 +1,14 @@
 -- name: read_rule
--- Purpose: read what the ledger knows about a rule.
+-- Purpose: read what the ledger knows about a rule, and whether guards or pauses touch it.
 -- Caller: adapters.sql.rules
--- Index: the primary key
-select rule, fingerprint, condition, reason, batch_limit, leased, probe_at, probe_count,
-       crash_count, scan_paused
-from {s}rule_state where rule = :rule
+-- Index: the primary key; guard_standing, pause_standing
+select r.rule, r.fingerprint, r.condition, r.reason, r.batch_limit, r.leased, r.probe_at,
+       r.probe_count, r.crash_count, r.scan_paused, r.scanned_at, r.unsettled_at,
+       exists (select 1 from {s}guard g
+               where g.released_at is null and (g.rule is null or g.rule = r.rule)),
+       exists (select 1 from {s}pause p
+               where p.ended_at is null and (p.rule is null or p.rule = r.rule))
+from {s}rule_state r where r.rule = :rule
 
 -- name: write_rule
 -- Purpose: write the whole state of a rule.

@@ -61,3 +61,14 @@ order by available_at, id limit :limit
 select id from {s}operation
 where rule = :rule and state in ('ready', 'retrying', 'deferred') and available_at <= :now
 order by available_at desc, id desc limit :limit
+
+-- name: bring_back
+-- Purpose: make operations of a tenant claimable again that were put off while it was paused.
+-- Caller: adapters.sql.operations, when a pause ends
+-- Index: operation_paused
+update {s}operation
+set state = 'ready', reason = null, available_at = :now, deferrals = 0, changed_at = :now
+where state = 'deferred' and id in (
+    select o.id from {s}operation o
+    where o.rule = :rule and o.tenant = :tenant and o.state = 'deferred' and o.reason = 'paused'
+    order by o.id limit :limit)
