@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 LIMITS = Limits(lock_timeout_ms=50)
 LEDGER = ("operation", "record", "attempt", "tally", "outbox", "tick", "worker", "action")
+OWN = ("hold", "unit", "tenant")  # in the order in which they can be emptied
 KEPT = ("retention", "forgotten", "prune_round")
 TABLES = {
     **{name: (f"{{s}}{name}", "id") for name in LEDGER},
@@ -42,8 +43,15 @@ TABLES = {
     "attempt": ("{s}attempt", "operation_id, attempt"),
     "worker": ("{s}worker", "worker"),
     "note": ("companion_note", "seq"),
+    **{name: (f"{{s}}{name}", "id") for name in OWN},
 }
-INSTANTS = (*("at", "logical_time", "leased_until"), "available_at", "due_at", "found_at")
+INSTANTS = (
+    *("at", "logical_time", "leased_until"),
+    "available_at",
+    "due_at",
+    "found_at",
+    "hold_until",
+)
 TRUTHS = ("after_expired", "leased")
 OBJECTS = ("skipped", "lag_counts", "before_image", "tokens", "carry")
 
@@ -149,7 +157,7 @@ class SqlDoor:
 
     def prepare(self) -> None:
         """Empty the ledger and make the host's tables anew."""
-        names = [*(f"{{s}}{name}" for name in LEDGER), "{s}rule_state"]
+        names = [*(f"{{s}}{name}" for name in (*LEDGER, *OWN)), "{s}rule_state"]
         tables = _TABLES.format(
             instant=_INSTANT[self.door.dialect], serial=_SERIAL[self.door.dialect]
         )
@@ -163,7 +171,8 @@ def _plain(column: str, value: Any) -> Any:
     if value is None:
         return None
     if column in INSTANTS or column.endswith("_at"):
-        return datetime.fromisoformat(value) if isinstance(value, str) else value.astimezone(UTC)
+        at = datetime.fromisoformat(value) if isinstance(value, str) else value
+        return at.replace(tzinfo=UTC) if at.utcoffset() is None else at.astimezone(UTC)
     if column == "digest":
         return UUID(str(value))
     if column in TRUTHS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from freehold.testing.contracts.due_by_tenant import DueByTenantContract
 from freehold.testing.contracts.endings import EndingsContract
 from freehold.testing.contracts.holds import FindingContract, ReleasingContract
+from freehold.testing.contracts.inventory import TenantsContract, UnitsContract
 from freehold.testing.contracts.ledger import LedgerContract
 from freehold.testing.contracts.loops import (
     ActionsContract,
@@ -13,6 +14,7 @@ from freehold.testing.contracts.loops import (
     WorkersContract,
 )
 from freehold.testing.contracts.operations import OperationsContract
+from freehold.testing.contracts.own_holds import ChangingContract, PlacingContract
 from freehold.testing.contracts.reviews import ReviewsContract
 from freehold.testing.contracts.straight import StraightContract
 
@@ -62,4 +64,20 @@ class TestDueByTenant(DueByTenantContract):
 
 
 class TestStraight(StraightContract):
+    pass
+
+
+class TestTenants(TenantsContract):
+    pass
+
+
+class TestUnits(UnitsContract):
+    pass
+
+
+class TestPlacing(PlacingContract):
+    pass
+
+
+class TestChanging(ChangingContract):
     pass

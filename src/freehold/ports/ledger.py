@@ -13,10 +13,11 @@ from datetime import datetime
 from typing import Protocol
 
 from freehold.domain.rules import Rule
-from freehold.ports.handlers import ExpiredHold, Handler
 from freehold.ports.due_by_tenant import DueByTenant
 from freehold.ports.guards import Guard, GuardKind, Guards, HostClocks, Pauses
+from freehold.ports.handlers import ExpiredHold, Handler
 from freehold.ports.holds import Holds
+from freehold.ports.inventory import OwnHolds, Tenants, Units
 from freehold.ports.loops import Act, Actions, Tick, Ticks, Workers
 from freehold.ports.operations import (
     Operations,
@@ -116,6 +117,21 @@ class Transaction(Protocol):
     @property
     def clocks(self) -> HostClocks:
         """Return what the clocks say, for the guard that watches them."""
+        ...
+
+    @property
+    def tenants(self) -> Tenants:
+        """Return the tenants."""
+        ...
+
+    @property
+    def units(self) -> Units:
+        """Return the units of our own."""
+        ...
+
+    @property
+    def own_holds(self) -> OwnHolds:
+        """Return the holds of our own table."""
         ...
 
     def holds(self, rule: Rule) -> Holds:

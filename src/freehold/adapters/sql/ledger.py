@@ -16,9 +16,11 @@ from freehold.adapters.sql.due_by_tenant import Served, SqlDueByTenant
 from freehold.adapters.sql.guards import ClockMemory, SqlGuards, SqlHostClocks, SqlPauses
 from freehold.adapters.sql.holds import SqlHolds
 from freehold.adapters.sql.housekeeping import keep_house
+from freehold.adapters.sql.inventory import SqlTenants, SqlUnits
 from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, SqlWorkers
 from freehold.adapters.sql.mapping import RuleSql, compile_rule
 from freehold.adapters.sql.operations import SqlOperations
+from freehold.adapters.sql.own_holds import SqlOwnHolds
 from freehold.adapters.sql.reading import SqlReading, open_reading
 from freehold.adapters.sql.retention import SqlRetention
 from freehold.adapters.sql.reviews import SqlReviews
@@ -64,6 +66,21 @@ class SqlTransaction:
         ledger = self._ledger
         compiled = ledger.compiled(rule)
         return SqlDueByTenant(ledger.session, compiled, self.now, ledger.served_by_tenant)
+
+    @property
+    def tenants(self) -> SqlTenants:
+        """Return the tenants."""
+        return SqlTenants(self._ledger.session, self.now)
+
+    @property
+    def units(self) -> SqlUnits:
+        """Return the units of our own."""
+        return SqlUnits(self._ledger.session, self.now)
+
+    @property
+    def own_holds(self) -> SqlOwnHolds:
+        """Return the holds of our own table."""
+        return SqlOwnHolds(self._ledger.session, self.now)
 
     def holds(self, rule: Rule) -> SqlHolds:
         """Return the customer's rows under a rule."""
