@@ -11,8 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from freehold.adapters.system import Onwards, StopRequest, SystemDice
+from freehold.application.direct import StraightPages
 from freehold.application.release import BatchResult
 from freehold.application.scan import Scanner
+from freehold.application.together import Tools
 from freehold.application.work import PassEnd, Worker
 from freehold.domain.due import DueKind, DueSpec
 from freehold.domain.rules import (
@@ -127,6 +129,7 @@ class Till:
     ledger: SqlLedger
     scanner: Scanner
     worker: Worker
+    straight: StraightPages
 
     @classmethod
     def open(
@@ -135,14 +138,18 @@ class Till:
         """Open a ledger connection of its own."""
         ledger = place.ledger(checkpoint, **session)
         checkpoint = checkpoint or Onwards()
-        worker = Worker(ledger, checkpoint, SystemDice(), StopRequest())
-        return cls(place, rule, ledger, Scanner(ledger, checkpoint), worker)
+        tools = Tools(ledger, checkpoint, SystemDice(), StopRequest())
+        worker = Worker(ledger, checkpoint, tools.dice, tools.pause)
+        straight = StraightPages(tools)
+        scanner = Scanner(ledger, checkpoint, straight=straight)
+        return cls(place, rule, ledger, scanner, worker, straight)
 
     def run(self) -> BatchResult:
         """Do one pass."""
         total = BatchResult()
         while True:
             scan = self.scanner.scan(self.rule)
+            total.add(scan.released)
             while (done := self.worker.work(self.rule)).end is PassEnd.WORKED:
                 total.add(done.batch)
             if scan.finished or not scan.admitted:

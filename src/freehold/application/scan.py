@@ -11,12 +11,14 @@ scan stays at most `LEAD_BATCHES` batches ahead of the workers. *Not here*: when
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 
+from freehold.application.direct import StraightPages, goes_straight
 from freehold.application.generations import write_operations
 from freehold.application.places import REST_SHARE, Place, Places, Walk
+from freehold.application.release import BatchResult
 from freehold.application.rulestate import admit, batch_size, hasten_probe
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
 from freehold.domain.due_walls import EPOCH
@@ -24,7 +26,7 @@ from freehold.domain.errors import DatabaseError, RowRefused, RuleRefused, State
 from freehold.domain.names import KEY_BYTES_MAX, digest
 from freehold.domain.operations import NewOperation
 from freehold.domain.retries import MESSAGE_LENGTH
-from freehold.domain.rules import Rule
+from freehold.domain.rules import Mode, Rule
 from freehold.ports.holds import FoundHold, ScanCursor
 from freehold.ports.ledger import Ledger, RuleCondition, Transaction
 from freehold.ports.system import Boundary, Checkpoint
@@ -42,6 +44,7 @@ class ScanResult:
     Attributes:
         found_count: due rows seen, open ones included.
         new_count: operations written.
+        released: what mode `direct` released.
         unreadable_count: rows whose due could not be read.
         finished: the end was reached; otherwise the workers have enough to do.
         admitted: the rule may scan. One that failed as a whole still does, for new rows may show
@@ -51,6 +54,7 @@ class ScanResult:
 
     found_count: int = 0
     new_count: int = 0
+    released: BatchResult = field(default_factory=BatchResult)
     unreadable_count: int = 0
     finished: bool = False
     admitted: bool = True
@@ -67,8 +71,19 @@ class ScanResult:
         """Add the counts of one page."""
         self.found_count += page.found_count
         self.new_count += page.new_count
+        self.released.add(page.released)
         self.unreadable_count += page.unreadable_count
         self.finished = page.finished
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What one reading of a rule's pages works on, and what it has counted so far."""
+
+    rule: Rule
+    tick_id: int | None
+    places: Places
+    result: ScanResult
 
 
 class Scanner:
@@ -79,12 +94,15 @@ class Scanner:
         ledger: Ledger,
         checkpoint: Checkpoint,
         on_operations: Callable[[], None] = lambda: None,
+        straight: StraightPages | None = None,
     ) -> None:
         """Scan on this connection.
 
         Args:
             on_operations: called after each commit that wrote operations, to wake a worker.
+            straight: releases the pages of mode `direct`; None writes operations in every mode.
         """
+        self._straight = straight
         self._ledger = ledger
         self._checkpoint = checkpoint
         self._on_operations = on_operations
@@ -150,11 +168,12 @@ class Scanner:
     ) -> None:
         """Read page by page from the rule's place on."""
         limit = most = batch_size(self._ledger, rule)
+        reading = _Reading(rule, tick_id, places, result)
         for _ in pages:
-            if result.finished or not result.admitted:
+            if result.finished or not result.admitted or self._is_halted():
                 break
             try:
-                if not self._step(rule, tick_id, places, limit, result):
+                if not self._step(reading, limit):
                     break
                 limit = min(most, limit * 2)
             except (RowRefused, StatementTimedOut) as error:
@@ -164,10 +183,24 @@ class Scanner:
                     raise
                 result.admitted = False
 
-    def _step(
-        self, rule: Rule, tick_id: int | None, places: Places, limit: int, result: ScanResult
-    ) -> bool:
-        """Scan one page in a transaction of its own; False when there is enough work ahead."""
+    def _is_halted(self) -> bool:
+        return self._straight is not None and self._straight.halt()
+
+    def _step(self, reading: _Reading, limit: int) -> bool:
+        """Scan one page; False when there is enough work ahead, or another scanner is at it."""
+        if self._straight is None or reading.rule.mode is Mode.RESERVATION:
+            return self._once(reading, limit, straight=False)
+        return self._straight.attempt(
+            reading.rule, limit, lambda straight: self._once(reading, limit, straight=straight)
+        )
+
+    def _once(self, reading: _Reading, limit: int, *, straight: bool) -> bool:
+        """Scan one page in a transaction of its own.
+
+        Args:
+            straight: release it, if the rule goes straight now.
+        """
+        rule, result, places = reading.rule, reading.result, reading.places
         with self._ledger.transaction() as tx:
             self._read_at = tx.now
             state = admit(tx, rule)
@@ -177,16 +210,26 @@ class Scanner:
             result.admitted = not waits and not (paused and far_ahead)
             if waits or far_ahead:
                 return False
-            page, place = self._page(tx, rule, tick_id, places.get(rule.name, Place()), limit)
+            straight = straight and goes_straight(rule, state)
+            if straight and not tx.rules.alone(rule.name):
+                return False
+            place = places.get(rule.name, Place())
+            page, place = self._page(tx, reading, place, limit, straight=straight)
             if paused and page.new_count:
                 hasten_probe(tx, rule)
         places[rule.name] = place
-        result.add(page)
-        self._room[rule.name] -= page.new_count
+        self._take_in(reading, page)
+        return True
+
+    def _take_in(self, reading: _Reading, page: ScanResult) -> None:
+        """Count a committed page, and tell those whom it concerns."""
+        reading.result.add(page)
+        self._room[reading.rule.name] -= page.new_count
         self._checkpoint.reach(Boundary.OPERATIONS_COMMITTED)
         if page.new_count:
             self._on_operations()
-        return True
+        if self._straight is not None:
+            self._straight.tell(reading.rule, page.released)
 
     def _halve(self, rule: Rule, places: Places, limit: int, error: DatabaseError) -> int:
         """Read fewer rows after a refusal; a row refused alone is noted as malformed and passed.
@@ -217,13 +260,15 @@ class Scanner:
         return self._room[rule.name] <= 0
 
     def _page(
-        self, tx: Transaction, rule: Rule, tick_id: int | None, place: Place, limit: int
+        self, tx: Transaction, reading: _Reading, place: Place, limit: int, *, straight: bool
     ) -> tuple[ScanResult, Place]:
-        page = ScanResult()
+        page, rule, tick_id = ScanResult(), reading.rule, reading.tick_id
         rows = tx.holds(rule).find_due(place.after, limit, _before(place.since))
         self._checkpoint.reach(Boundary.DUE_READ)
         found = list(_due_rows(rule, rows, tx.now))
         undated = page.count_found(due for _, due in found)
+        if straight and self._straight is not None:
+            page.released, found = self._straight.release(tx, rule, found, tick_id)
         new = _new_operations(rule, found, tx.now)
         page.new_count = write_operations(tx, rule, new, tick_id, undated=undated)
         self._checkpoint.reach(Boundary.OPERATIONS_WRITTEN)

@@ -15,12 +15,14 @@ from freehold.application.release import BatchResult
 from freehold.domain.due import DueProblem, is_due
 from freehold.domain.expiry import RowAbsence
 from freehold.domain.names import KEY_BYTES_MAX, digest
+from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
 from freehold.domain.tallies import Tally
 from freehold.ports.holds import FoundHold
 from freehold.ports.ledger import Transaction
 from freehold.ports.straight import ChosenFound, LockedFound, StraightHolds
 from freehold.ports.system import Boundary, Checkpoint
+from freehold.ports.telemetry import HoldsReleased
 
 Due = datetime | DueProblem
 
@@ -67,7 +69,26 @@ def release_straight(
     chosen = _counted(tx, rule, fit, dues)
     checkpoint.reach(Boundary.TALLIES_WRITTEN)
     _release(straight, chosen, tick_id, checkpoint)
-    return Straight(BatchResult(released_count=len(chosen)), left)
+    return Straight(_result(rule, chosen, tx.now), left)
+
+
+def _result(rule: Rule, chosen: Sequence[ChosenFound], now: datetime) -> BatchResult:
+    claims = [
+        Claim(
+            id=one.operation_id,
+            rule=rule.name,
+            tenant=one.found.tenant,
+            hold_key=one.found.hold_key,
+            digest=one.digest,
+            due_at=one.due_at,
+            generation=1,
+            after_expired=False,
+            attempt=0,
+        )
+        for one in chosen
+    ]
+    events = [HoldsReleased(claims, now)] if claims else []
+    return BatchResult(released_count=len(claims), events=list(events))
 
 
 def _sorted_out(

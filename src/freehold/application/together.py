@@ -12,7 +12,7 @@ from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
 from freehold.ports.ledger import Ledger, Transaction
 from freehold.ports.system import Checkpoint, Dice, Pause
-from freehold.ports.telemetry import UNHEARD, Telemetry
+from freehold.ports.telemetry import UNHEARD, BatchFinished, Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +64,15 @@ def may_run(tx: Transaction, rule: Rule) -> bool:
     """Let one batch at a time run where companions have no order of their own."""
     unordered = any(companion.lock_by is None for companion in rule.companions)
     return not unordered or tx.rules.alone(rule.name)
+
+
+def finished(rule: Rule, result: BatchResult) -> BatchFinished:
+    """Say what became of a batch."""
+    return BatchFinished(
+        rule=rule.name,
+        released_count=result.released_count,
+        skipped={reason.value: count for reason, count in result.skipped.items()},
+        deferred={reason.value: count for reason, count in result.deferred.items()},
+        failed_count=result.failed_count,
+        dead_count=result.buried_count,
+    )

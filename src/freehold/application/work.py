@@ -24,13 +24,13 @@ from freehold.application.rulestate import (
     resume,
     trust_again,
 )
-from freehold.application.together import Tools, may_run, release_these
+from freehold.application.together import Tools, finished, may_run, release_these
 from freehold.domain.errors import DatabaseAway, DatabaseBusy, DatabaseError, RuleRefused
 from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
 from freehold.ports.ledger import Ledger, Put, RuleCondition, RuleState, Transaction
 from freehold.ports.system import Boundary, Checkpoint, Dice, Pause
-from freehold.ports.telemetry import UNHEARD, BatchFinished, Telemetry
+from freehold.ports.telemetry import UNHEARD, Telemetry
 
 LEASE = timedelta(seconds=30)
 # A scanned page may commit this long after its now; what commits later waits for the sweep.
@@ -225,7 +225,7 @@ class Worker:
         if taken.is_probe:
             with self._ledger.transaction() as tx:
                 resume(tx, rule)
-        self._tools.telemetry.tell(_finished(rule, result))
+        self._tools.telemetry.tell(finished(rule, result))
         return PassResult(PassEnd.WORKED, result, len(taken.claims))
 
     def _count_clean(self, rule: Rule, state: RuleState) -> None:
@@ -274,17 +274,6 @@ class Worker:
         state = be_careful(self._ledger, rule, memory.lost_at)
         memory.lost = False
         return state.condition
-
-
-def _finished(rule: Rule, result: BatchResult) -> BatchFinished:
-    return BatchFinished(
-        rule=rule.name,
-        released_count=result.released_count,
-        skipped={reason.value: count for reason, count in result.skipped.items()},
-        deferred={reason.value: count for reason, count in result.deferred.items()},
-        failed_count=result.failed_count,
-        dead_count=result.buried_count,
-    )
 
 
 def _may_run(tx: Transaction, rule: Rule, taken: _Taken) -> bool:

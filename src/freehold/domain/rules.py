@@ -126,6 +126,7 @@ class HandlerSpec:
 class Mode(StrEnum):
     """How due holds become work."""
 
+    DIRECT = "direct"
     RESERVATION = "reservation"
 
 

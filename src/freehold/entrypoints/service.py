@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from freehold.adapters.system import StopRequest, SystemClock, SystemDice
+from freehold.application.direct import StraightPages
 from freehold.application.release import BatchResult
 from freehold.application.scan import Scanner, ScanResult
 from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
+from freehold.application.together import Tools
 from freehold.application.work import PassEnd, Worker
 from freehold.bootstrap import open_ledger
 from freehold.domain.errors import DatabaseAway, DatabaseError, WorkLeft
@@ -63,6 +65,7 @@ class Service:
     stop: StopRequest = field(default_factory=StopRequest)
     wake: threading.Event = field(default_factory=threading.Event)
     workers: list[Worker] = field(default_factory=list)
+    straights: list[StraightPages] = field(default_factory=list)
     paused: set[str] = field(default_factory=set)
     crash: Exception | None = None
     _name: str = field(default_factory=lambda: SystemDice().name())
@@ -135,19 +138,28 @@ class Service:
 
     def _scan_loop(self) -> Callable[[], None]:
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
-        scheduler = self._scheduler(ledger)
+        straight = self._straight(ledger)
+        scheduler = self._scheduler(ledger, straight)
 
         def step() -> float:
             ahead: list[bool] = []
+            before = straight.total.released_count
             self._each_rule("scan", lambda rule: ahead.append(self._fire(scheduler, rule)))
             if any(ahead):
-                return AHEAD_SECONDS
+                return AHEAD_SECONDS if straight.total.released_count == before else 0.0
             return max(SHORTEST_SECONDS, self._until_due(scheduler))
 
         return lambda: self._loop("scan", step, ledger.close)
 
-    def _scheduler(self, ledger: Ledger) -> Scheduler:
-        scanner = Scanner(ledger, self.checkpoint, on_operations=self.wake.set)
+    def _straight(self, ledger: Ledger) -> StraightPages:
+        """Return what releases the pages of mode `direct`; the heartbeat looks at it."""
+        tools = Tools(ledger, self.checkpoint, SystemDice(), self.stop, self.telemetry)
+        straight = StraightPages(tools, halt=lambda: self.stop.stopping)
+        self.straights.append(straight)
+        return straight
+
+    def _scheduler(self, ledger: Ledger, straight: StraightPages | None = None) -> Scheduler:
+        scanner = Scanner(ledger, self.checkpoint, self.wake.set, straight)
         poll = self.settings.loops.poll
         return Scheduler(ledger, scanner, SystemClock(), self._name, self.checkpoint, poll)
 
@@ -229,7 +241,8 @@ class Service:
         clock = SystemClock()
 
         def step() -> float:
-            in_hand = next((w.in_hand for w in self.workers if w.in_hand), None)
+            hands = [*(w.in_hand for w in self.workers), *(s.in_hand for s in self.straights)]
+            in_hand = next(filter(None, hands), None)
             with ledger.transaction() as tx:
                 tx.workers.beat(
                     self._name,
@@ -294,11 +307,14 @@ def drain_once(
 ) -> Drain:
     """Sweep, scan and work until nothing is due, in this thread: the one-shot of a crontab."""
     ledger = open_ledger(settings, checkpoint=checkpoint, create=False, considerate=False)
-    scanner = Scanner(ledger, checkpoint)
-    scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", checkpoint)
     stop = stop or StopRequest()
-    worker = Worker(ledger, checkpoint, SystemDice(), stop, telemetry=telemetry)
+    tools = Tools(ledger, checkpoint, SystemDice(), stop, telemetry)
+    straight = StraightPages(tools)
+    scanner = Scanner(ledger, checkpoint, straight=straight)
+    scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", checkpoint)
+    worker = Worker(ledger, checkpoint, tools.dice, stop, telemetry=telemetry)
     drain = _Drainer(ledger, scheduler, worker, budget, stop)
+    straight.halt, straight.total = drain.used_up, drain.done.total
     try:
         Sweeper(ledger, checkpoint, scanner, telemetry).sweep(settings.rules)
         for rule in settings.rules:
@@ -341,7 +357,7 @@ class _Drainer:
 
     def drain(self, rule: Rule) -> None:
         """Scan and work one rule until a scan reaches its end and nothing is claimable."""
-        while not self._used_up():
+        while not self.used_up():
             scan = self._scheduler.scan_now(rule)
             idle = self._work(rule)
             if not scan.admitted or (scan.finished and idle):
@@ -354,7 +370,7 @@ class _Drainer:
 
     def _work(self, rule: Rule) -> bool:
         """Work until nothing is claimable, or the budget is used up; True for the former."""
-        while not self._used_up():
+        while not self.used_up():
             done = self._worker.work(rule)
             if done.end is not PassEnd.WORKED:
                 return True
@@ -365,7 +381,8 @@ class _Drainer:
         with self._ledger.transaction() as tx:
             return tx.operations.count_ready(rule.name, 1) > 0
 
-    def _used_up(self) -> bool:
+    def used_up(self) -> bool:
+        """Tell whether the budget is used up, or the process is asked to stop."""
         seconds, holds = self._budget.seconds, self._budget.holds
         late = seconds is not None and self._clock.monotonic() - self._began >= seconds
         enough = holds is not None and self.done.total.released_count >= holds

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
 from freehold.application.audit import audit
+from freehold.application.direct import StraightPages
 from freehold.application.release import BatchResult
 from freehold.application.review import Person, Review
 from freehold.application.scan import Scanner
@@ -61,11 +62,12 @@ class Pipeline:
         self.ledger = open_ledger(
             settings, checkpoint=self.checkpoint, clock=self.clock, considerate=False
         )
-        self.scanner = Scanner(self.ledger, self.checkpoint)
+        self._tools = Tools(self.ledger, self.checkpoint, SteadyDice(), StopRequest())
+        self.straight = StraightPages(self._tools)
+        self.scanner = Scanner(self.ledger, self.checkpoint, straight=self.straight)
         self.scheduler = Scheduler(
             self.ledger, self.scanner, SystemClock(), self.runner, self.checkpoint
         )
-        self._tools = Tools(self.ledger, self.checkpoint, SteadyDice(), StopRequest())
         self.worker = Worker(self.ledger, self.checkpoint, self._tools.dice, self._tools.pause)
         self.sweeper = Sweeper(self.ledger, self.checkpoint, self.scanner)
 

@@ -172,25 +172,32 @@ def _roles(text: str) -> list[Role]:
 def scan(context: typer.Context, rule: Annotated[str | None, typer.Option()] = None) -> None:
     """Scan once for due holds and write operations, whatever the schedule says.
 
+    In mode `direct` the scan itself releases them.
+
     Example: freehold scan --rule cart
     """
-    from freehold.adapters.system import Onwards, SystemClock
+    from freehold.adapters.system import Onwards, StopRequest, SystemClock, SystemDice
+    from freehold.application.direct import StraightPages
     from freehold.application.scan import Scanner
     from freehold.application.schedule import Scheduler
+    from freehold.application.together import Tools
 
     call = invocation(context)
     settings = call.settings()
     rows = []
     with call.ledger(settings) as ledger:
-        scanner = Scanner(ledger, Onwards())
+        tools = Tools(ledger, Onwards(), SystemDice(), StopRequest())
+        scanner = Scanner(ledger, Onwards(), straight=StraightPages(tools))
         scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", Onwards())
         for one in _chosen(call, rule):
             result = scheduler.scan_now(one)
-            rows.append({"rule": one.name, "found": result.found_count, "new": result.new_count})
+            row = {"rule": one.name, "found": result.found_count, "new": result.new_count}
+            rows.append({**row, "released": result.released.released_count})
 
     def text() -> None:
         for row in rows:
-            typer.echo(f"{row['rule']}: {row['found']} due, {row['new']} new")
+            released = f", {row['released']} released" if row["released"] else ""
+            typer.echo(f"{row['rule']}: {row['found']} due, {row['new']} new{released}")
 
     call.show(rows, text)
 
