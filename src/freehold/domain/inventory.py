@@ -178,6 +178,11 @@ class Hold:
     expired_at: datetime | None
     identity: str
 
+    @property
+    def keeps_out(self) -> bool:
+        """Tell whether the database refuses others beside it, lapsed or not."""
+        return self.status in (HoldStatus.HELD, HoldStatus.CONFIRMED)
+
     def is_live(self, now: datetime) -> bool:
         """Tell whether it keeps others out by right: confirmed, or held and not yet due."""
         if self.status is HoldStatus.HELD:
