@@ -19,7 +19,7 @@ from freehold.adapters.system import Onwards, SystemClock
 from freehold.domain.errors import RefusedByState, UsageError
 from freehold.ports.inspection import Inspection
 from freehold.ports.system import Checkpoint
-from freehold.ports.telemetry import Telemetry
+from freehold.ports.telemetry import Level, Telemetry
 from freehold.settings import Settings
 
 POSTGRES_SCHEMES = ("postgresql", "postgres")
@@ -141,12 +141,12 @@ def open_ledger(
     return SqlLedger(session, checkpoint or Onwards(), watched)
 
 
-def open_telemetry(stream: TextIO | None = None) -> Telemetry:
+def open_telemetry(settings: Settings, stream: TextIO | None = None) -> Telemetry:
     """Return everybody who listens: log lines on a stream, stderr by default."""
     from freehold.adapters.logs import LogLines
     from freehold.adapters.telling import Everybody
 
-    return Everybody([LogLines(stream)])
+    return Everybody([LogLines(stream, level=Level[settings.logs.level.upper()])])
 
 
 def require_schema(ledger: SqlLedger) -> None:

@@ -26,7 +26,7 @@ INTRO = """\
 Freehold reads one file: the one named with `--config`, else `freehold.toml` in the current folder,
 else the table `[tool.freehold]` of `pyproject.toml`. Without any, the defaults below hold.
 
-Environment variables win over the file for `[database]` and `[loops]`: `FREEHOLD_`, the table, two
+Environment variables win over the file for all tables but holds and rules: `FREEHOLD_`, the table, two
 underscores, the key, as in `FREEHOLD_DATABASE__URL`. With `_FILE` behind it the value is read from
 a file, which suits mounted secrets: `FREEHOLD_DATABASE__URL_FILE=/run/secrets/url`. Rules and
 `[holds]` come from the file only.

@@ -33,7 +33,13 @@ from freehold.settings.shape import (
     RuleShape,
 )
 from freehold.settings.shape_file import FileShape, HoldsShape
-from freehold.settings.values import DatabaseSettings, LoopSettings, Settings
+from freehold.settings.values import (
+    DatabaseSettings,
+    LogSettings,
+    LoopSettings,
+    RetentionSettings,
+    Settings,
+)
 
 
 def build(shape: FileShape, origins: dict[str, str]) -> Settings:
@@ -43,6 +49,8 @@ def build(shape: FileShape, origins: dict[str, str]) -> Settings:
     return Settings(
         database=_database(shape.database),
         loops=_loops(shape.loops),
+        retention=RetentionSettings(**dict(shape.retention)),
+        logs=LogSettings(shape.logs.level),
         built_in=built_in,
         rules=tuple(rules if built_in is None else [*rules, built_in]),
         origins=origins,

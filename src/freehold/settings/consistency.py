@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
 from freehold.adapters.sql.statements import parameters
 from freehold.domain.due import DueKind, check_zone
 from freehold.domain.rules import Literal, Now, Test
 from freehold.domain.schedule import Cron, ScheduleError, parse_schedule
-from freehold.settings.notation import Comparison
+from freehold.settings.notation import Comparison, duration_text
 from freehold.settings.shape import (
     Alternative,
     CompanionShape,
@@ -27,7 +28,10 @@ from freehold.settings.shape import (
     TenantShape,
 )
 from freehold.settings.shape_file import FileShape, HoldsShape
+from freehold.settings.shape_upkeep import RetentionShape
 
+RECORDS_LEAST = timedelta(days=7)  # a week of holds can still come due again
+OTHERS_LEAST = timedelta(days=1)
 _NEED_ZONE = (DueKind.NAIVE, DueKind.DATE)
 _PASSED_OVER = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$""",
@@ -47,10 +51,22 @@ def findings(shape: FileShape) -> list[Finding]:
     """Return all that does not fit together, in the order of the file."""
     return [
         *_loops(shape.loops),
+        *_retention(shape.retention),
         *_built_in(shape.holds),
         *_names(shape),
         *_rules(shape.rules),
     ]
+
+
+def _retention(retention: RetentionShape) -> Iterator[Finding]:
+    for name in RetentionShape.model_fields:
+        least = RECORDS_LEAST if name == "records" else OTHERS_LEAST
+        if getattr(retention, name) < least:
+            yield Finding(
+                f"retention.{name}",
+                f"must be at least {duration_text(least)}: what is younger is still needed to "
+                "explain and to check the work.",
+            )
 
 
 def _loops(loops: LoopsShape) -> Iterator[Finding]:

@@ -44,6 +44,8 @@ def effective(
     named: list[tuple[str, Shape, Mapping[str, Any]]] = [
         ("database", shape.database, tables.get("database", {})),
         ("loops", shape.loops, tables.get("loops", {})),
+        ("retention", shape.retention, tables.get("retention", {})),
+        ("logs", shape.logs, tables.get("logs", {})),
     ]
     if shape.holds is not None:
         named.append(("holds", shape.holds, tables["holds"]))

@@ -20,6 +20,7 @@ from freehold.settings.shape import (
     Span,
     empty,
 )
+from freehold.settings.shape_upkeep import LogsShape, RetentionShape
 
 _HOLD_WINDOW: Any = "15m"  # as it is written; long enough for a payment
 
@@ -62,6 +63,12 @@ class FileShape(Shape):
     )
     loops: LoopsShape = Field(
         default_factory=empty(LoopsShape), description="The loops of freehold run."
+    )
+    retention: RetentionShape = Field(
+        default_factory=empty(RetentionShape), description="How long what is kept."
+    )
+    logs: LogsShape = Field(
+        default_factory=empty(LogsShape), description="What a running process says."
     )
     holds: HoldsShape | None = Field(
         None, description="The built-in holds; absent: they are off. An empty table turns them on."

@@ -31,7 +31,7 @@ PREFIX = "FREEHOLD_"
 NESTING = "__"
 FROM_FILE = "_FILE"
 _RULE = re.compile(r"rules\[([0-9]+)\]")
-SECTIONS = ("database", "loops")  # what the environment may set; rules come from the file
+SECTIONS = ("database", "loops", "retention", "logs")  # what the environment may set
 
 
 @dataclass(frozen=True, slots=True)

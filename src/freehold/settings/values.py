@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Literal
 
 from freehold.domain.errors import UsageError
 from freehold.domain.rules import Rule
@@ -39,6 +40,23 @@ class LoopSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    """How long the ledger keeps what nobody works on any more."""
+
+    records: timedelta = timedelta(days=400)
+    attempts: timedelta = timedelta(days=30)
+    events: timedelta = timedelta(days=30)
+    ticks: timedelta = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What a running process writes to stderr."""
+
+    level: Literal["debug", "info", "warning"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that a process is told from outside.
 
@@ -49,6 +67,8 @@ class Settings:
 
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     loops: LoopSettings = field(default_factory=LoopSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
+    logs: LogSettings = field(default_factory=LogSettings)
     built_in: Rule | None = None
     rules: tuple[Rule, ...] = ()
     origins: dict[str, str] = field(default_factory=dict)

@@ -59,7 +59,7 @@ def run(
     if until_idle:
         _run_until_idle(call, settings, limit, deadline)
         return
-    service = Service(settings, Onwards(), open_telemetry())
+    service = Service(settings, Onwards(), open_telemetry(settings))
     _on_signals(service.ask_to_stop)
     service.run(roles)
 
@@ -75,7 +75,7 @@ def _run_until_idle(
     stop = StopRequest()
     _on_signals(stop.stop)
     seconds = None if deadline is None else _seconds(deadline)
-    drain = drain_once(settings, Onwards(), open_telemetry(), Budget(limit, seconds), stop)
+    drain = drain_once(settings, Onwards(), open_telemetry(settings), Budget(limit, seconds), stop)
     call.show(
         {
             "released": drain.total.released_count,

@@ -90,7 +90,7 @@ class Stage:
             [sys.executable, "-m", "freehold.entrypoints.demo.shop", str(self.database)]
         )
         journal = (self.folder / "journal.log").open("w")
-        self._service = Service(self.settings, Onwards(), open_telemetry(journal))
+        self._service = Service(self.settings, Onwards(), open_telemetry(self.settings, journal))
         self._thread = threading.Thread(
             target=self._service.run, args=([Role.SCAN, Role.WORK],), name="service"
         )
