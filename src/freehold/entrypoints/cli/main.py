@@ -41,12 +41,15 @@ COMMAND_MODULES = (
     "database",
     "demo",
     "doctor",
+    "hold",
     "init",
     "loops",
     "plan",
     "review",
     "schedule",
     "status",
+    "tenant",
+    "unit",
     "why",
 )
 

@@ -1,0 +1,147 @@
+"""How holds of our own look: as data, as one block, as a table.
+
+*Invariants*: times are shown in the tenant's zone with their offset, as the commands take them
+back; a token is shown where it was just made or asked for, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from freehold.domain.due_walls import zone_info
+from freehold.domain.inventory import Hold, HoldStatus
+from freehold.domain.inventory_text import DEFAULT_ZONE
+from freehold.entrypoints.cli.context import people
+
+if TYPE_CHECKING:
+    from freehold.ports.ledger import Transaction
+
+_COLOURS = {
+    HoldStatus.HELD: "yellow",
+    HoldStatus.CONFIRMED: "green",
+    HoldStatus.CANCELLED: "dim",
+    HoldStatus.EXPIRED: "dim",
+}
+_NOTHING = "[dim]·[/]"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenHold:
+    """A hold with what a person calls its unit, and the zone that its tenant lives in."""
+
+    hold: Hold
+    unit: str
+    zone: str
+    now: datetime
+
+    @property
+    def has_lapsed(self) -> bool:
+        """Tell whether it is still held though its time is over: it is about to be released."""
+        return self.hold.status is HoldStatus.HELD and self.hold.hold_until <= self.now
+
+    def local(self, instant: datetime | None) -> str | None:
+        """Write an instant in the tenant's zone."""
+        if instant is None:
+            return None
+        unit = "microseconds" if instant.microsecond else "seconds"
+        return instant.astimezone(zone_info(self.zone)).isoformat(" ", unit)
+
+
+def seen(tx: Transaction, holds: Sequence[Hold]) -> list[SeenHold]:
+    """Look up what the holds' units are called and which zone counts."""
+    units = {one.id: one.name for one in tx.units.read(sorted({one.unit_id for one in holds}))}
+    tenants = tx.tenants.read(sorted({one.tenant for one in holds}))
+    zones = {one.id: one.zone or DEFAULT_ZONE for one in tenants}
+    return [
+        SeenHold(one, units.get(one.unit_id, "?"), zones.get(one.tenant, DEFAULT_ZONE), tx.now)
+        for one in holds
+    ]
+
+
+def data(one: SeenHold, *, tokens: bool) -> dict[str, Any]:
+    """Return a hold as data: ids as text, instants in UTC."""
+    hold = one.hold
+    found = {
+        "id": str(hold.id),
+        "tenant": hold.tenant,
+        "unit_id": str(hold.unit_id),
+        "unit": one.unit,
+        "status": hold.status.value,
+        "lapsed": one.has_lapsed,
+        "starts_at": hold.stay and hold.stay.starts_at,
+        "ends_at": hold.stay and hold.stay.ends_at,
+        "hold_until": hold.hold_until,
+        "reference": hold.reference,
+        "created_at": hold.created_at,
+        "changed_at": hold.changed_at,
+        "expired_at": hold.expired_at,
+    }
+    return {**found, "token": str(hold.token)} if tokens else found
+
+
+def print_one(one: SeenHold, said: str, *, tokens: bool) -> None:
+    """Print a hold as a block under a line that says what happened."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    hold = one.hold
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    rows = [
+        ("hold", str(hold.id)),
+        ("unit", f"[bold]{escape(one.unit)}[/] of {escape(hold.tenant)}"),
+        ("stay", _stay(one) or "the unit itself, for ever"),
+        ("status", _status(one)),
+        ("until", one.local(hold.hold_until)),
+        ("reference", None if hold.reference is None else escape(hold.reference)),
+        ("expired", one.local(hold.expired_at)),
+        ("token", str(hold.token) if tokens else None),
+    ]
+    for name, value in rows:
+        if value is not None:
+            table.add_row(f"  {name}", value)
+    console = people()
+    if said:
+        console.print(f"[bold green]✓[/] {said}")
+    console.print(table)
+
+
+def print_many(found: Sequence[SeenHold], *, tokens: bool) -> None:
+    """Print holds as a table."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("id", justify="right", no_wrap=True)
+    for name in ("tenant", "unit", "status", "stay", "until", "reference"):
+        table.add_column(name)
+    if tokens:
+        table.add_column("token", no_wrap=True)
+    for one in found:
+        hold = one.hold
+        cells = (
+            str(hold.id),
+            escape(hold.tenant),
+            f"[bold]{escape(one.unit)}[/]",
+            _status(one),
+            _stay(one) or _NOTHING,
+            one.local(hold.hold_until),
+            escape(hold.reference) if hold.reference else _NOTHING,
+        )
+        table.add_row(*cells, *([str(hold.token)] if tokens else []))
+    people().print(table)
+
+
+def _status(one: SeenHold) -> str:
+    if one.has_lapsed:
+        return "[red]held, lapsed[/]"
+    return f"[{_COLOURS[one.hold.status]}]{one.hold.status}[/]"
+
+
+def _stay(one: SeenHold) -> str | None:
+    stay = one.hold.stay
+    return None if stay is None else f"{one.local(stay.starts_at)} to {one.local(stay.ends_at)}"
