@@ -17,6 +17,7 @@ from freehold.testing.contracts.operations import OperationsContract
 from freehold.testing.contracts.own_holds import ChangingContract, PlacingContract
 from freehold.testing.contracts.reviews import ReviewsContract
 from freehold.testing.contracts.straight import StraightContract
+from freehold.testing.contracts.windows import WindowsContract
 
 
 class TestLedger(LedgerContract):
@@ -80,4 +81,8 @@ class TestPlacing(PlacingContract):
 
 
 class TestChanging(ChangingContract):
+    pass
+
+
+class TestWindows(WindowsContract):
     pass

@@ -8,12 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from json.encoder import encode_basestring
 from uuid import UUID
 
 Text = str | None
 
 KEY_BYTES_MAX = 2_400  # PostgreSQL indexes 2,704 bytes, with the rule's name and a digest beside
+
+NO_IDENTITY = "[]"  # of an operation that names no single row: it is never looked up in a table
 
 
 def pack(values: Sequence[Text]) -> str:
@@ -57,6 +60,12 @@ def digest(rule: str, hold_key: str, identity: str) -> UUID:
     """
     text = pack((rule, hold_key, identity))
     return UUID(bytes=hashlib.sha256(text.encode()).digest()[:16])
+
+
+def window_key(begins_at: datetime, until: datetime) -> str:
+    """Name a window by its span, both ends in UTC."""
+    first, last = (at.astimezone(UTC).replace(tzinfo=None) for at in (begins_at, until))
+    return f"window {first.isoformat()}Z/{last.isoformat()}Z"
 
 
 def operation_key(rule: str, identity_digest: UUID) -> str:

@@ -31,6 +31,7 @@ from freehold.ports.retention import Retention
 from freehold.ports.reviews import FailedAttempt, InReview, Reviews
 from freehold.ports.rulestates import RuleCondition, RuleState, RuleStates
 from freehold.ports.straight import StraightHolds
+from freehold.ports.windows import Windows
 
 __all__ = [
     "Act",
@@ -72,6 +73,11 @@ class Transaction(Protocol):
     @property
     def operations(self) -> Operations:
         """Return the open work."""
+        ...
+
+    @property
+    def windows(self) -> Windows:
+        """Return the operations of mode `window`."""
         ...
 
     @property

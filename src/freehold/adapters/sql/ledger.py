@@ -27,6 +27,7 @@ from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
 from freehold.adapters.sql.straight import SqlStraight
+from freehold.adapters.sql.windows import SqlWindows
 from freehold.domain.clocks import ClockReading
 from freehold.domain.due import DueKind
 from freehold.domain.errors import RuleRefused
@@ -52,6 +53,7 @@ class SqlTransaction:
         self.now = now
         self._ledger = ledger
         self.operations = SqlOperations(runner, now)
+        self.windows = SqlWindows(runner, now, self.operations)
         self.rules = SqlRuleStates(runner, now)
         self.ticks = SqlTicks(runner, now)
         self.workers = SqlWorkers(runner, now)

@@ -40,7 +40,7 @@ cross join lateral (
 group by r.hold_key, r.digest
 
 -- name: claim
--- Purpose: lock claimable operations, oldest first, passing over those of other workers.
+-- Purpose: lock claimable operations of holds, oldest first, passing over those of other workers.
 -- Caller: adapters.sql.operations, once a batch
 -- Index: operation_claim; the ARRAY keeps the limit under any plan (a join may claim more)
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
@@ -48,7 +48,7 @@ select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.a
 from {s}operation o
 where o.ctid = any (array(
     select c.ctid from {s}operation c
-    where c.rule = :rule and c.state in ('ready', 'retrying', 'deferred')
+    where c.rule = :rule and c.window_until is null and c.state in ('ready', 'retrying', 'deferred')
       and c.available_at >= :floor and c.available_at <= :now
     order by c.available_at, c.id limit :limit for update skip locked))
 

@@ -30,7 +30,7 @@ select 1 from {s}operation where state = 'leased' and leased_until >= :now limit
 -- Caller: adapters.sql.operations, before they are counted
 -- Index: operation_claim
 select available_at from {s}operation
-where rule = :rule and state in ('ready', 'retrying', 'deferred') and available_at >= :floor
+where rule = :rule and window_until is null and state in ('ready', 'retrying', 'deferred') and available_at >= :floor
   and available_at <= :now
 order by available_at limit 1
 
@@ -40,7 +40,7 @@ order by available_at limit 1
 -- Index: operation_claim
 select count(*) from (
     select 1 from {s}operation
-    where rule = :rule and state in ('ready', 'retrying', 'deferred') and available_at >= :floor
+    where rule = :rule and window_until is null and state in ('ready', 'retrying', 'deferred') and available_at >= :floor
       and available_at <= :now
     order by available_at limit :limit) c
 
@@ -50,7 +50,7 @@ select count(*) from (
 -- Index: operation_claim
 select id, rule, digest, hold_key, due_at, available_at, attempt + 1
 from {s}operation
-where rule = :rule and state in ('ready', 'retrying', 'deferred') and available_at <= :now
+where rule = :rule and window_until is null and state in ('ready', 'retrying', 'deferred') and available_at <= :now
   and available_at >= :after_at and (available_at, id) > (:after_at, :after_id)
 order by available_at, id limit :limit
 
@@ -59,7 +59,7 @@ order by available_at, id limit :limit
 -- Caller: adapters.sql.operations, when a whole rule seems to fail
 -- Index: operation_claim, read backwards
 select id from {s}operation
-where rule = :rule and state in ('ready', 'retrying', 'deferred') and available_at <= :now
+where rule = :rule and window_until is null and state in ('ready', 'retrying', 'deferred') and available_at <= :now
 order by available_at desc, id desc limit :limit
 
 -- name: bring_back

@@ -33,14 +33,14 @@ where r.rule = :rule and r.hold_key = f.value and r.finished_at >= :since
 group by r.hold_key, r.digest
 
 -- name: claim
--- Purpose: read claimable operations, oldest first.
+-- Purpose: read claimable operations of holds, oldest first.
 -- Differs: no row locks; the transaction is the only writer.
 -- Caller: adapters.sql.operations, once a batch
 -- Index: operation_claim
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
        o.attempt, o.deferrals, o.lease_token, o.available_at
 from {s}operation o
-where o.rule = :rule and o.state in ('ready', 'retrying', 'deferred')
+where o.rule = :rule and o.window_until is null and o.state in ('ready', 'retrying', 'deferred')
   and o.available_at >= :floor and o.available_at <= :now
 order by o.available_at, o.id limit :limit
 

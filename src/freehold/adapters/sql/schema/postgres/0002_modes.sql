@@ -1,0 +1,8 @@
+-- Windows: one operation that releases all that is due in a span; and the mapping that an operation
+-- was built by.
+
+alter table {s}operation
+    add column window_from timestamptz,
+    add column window_until timestamptz,
+    add column fingerprint text;
+create index operation_window on {s}operation (rule, available_at) where window_until is not null;
