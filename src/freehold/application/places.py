@@ -1,17 +1,57 @@
 """Where the scans of a rule go on: the pass over what became due, and the walk from the beginning.
 
-Not here: reading rows (`scan`).
+Not here: reading rows (`scan`), and whose rows come next (`turns`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from freehold.ports.due_by_tenant import TenantKey, TenantPlace
 from freehold.ports.holds import ScanCursor
+
+OVERLAP = timedelta(seconds=10)  # a host's transaction may commit this long after it wrote due
 
 FULL_EVERY = timedelta(seconds=15)  # as the sweep: what was passed over waits no longer
 REST_SHARE = 9  # times as long as whole reading took: at most a tenth of the time goes on it
+
+
+@dataclass(frozen=True, slots=True)
+class Deep:
+    """A tenant with more due rows than its share, and where reading them goes on.
+
+    Attributes:
+        since: when the round began that found it so.
+    """
+
+    place: TenantPlace
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """A pass that goes by turns from tenant to tenant; see `turns`.
+
+    Attributes:
+        began_at: when the round under way began; None between two rounds.
+        after: the tenant behind which it goes on.
+        behind: what it reads of every tenant stands behind that place.
+        deep: the queue of tenants with a backlog.
+        left_since: the earliest `since` of those that left the queue.
+        is_deep_next: the deep have their turn before the round goes on.
+    """
+
+    began_at: datetime | None = None
+    after: TenantKey | None = None
+    behind: ScanCursor | None = None
+    deep: tuple[Deep, ...] = ()
+    left_since: datetime | None = None
+    is_deep_next: bool = True
+
+    def begun(self, now: datetime, behind: ScanCursor | None = None) -> Rounds:
+        """Return the same with another round under way."""
+        return replace(self, began_at=now, after=None, behind=behind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +63,26 @@ class Place:
         after: the row after which an unfinished pass goes on.
         began_at: when the unfinished pass began.
         rests_until: before that, text that must be read whole is not read again unasked.
+        rounds: set while the pass goes from tenant to tenant.
+        looks_again: such a pass looks at what is new meanwhile; a walk leaves that to the pass.
     """
 
     since: datetime | None = None
     after: ScanCursor | None = None
     began_at: datetime | None = None
     rests_until: datetime | None = None
+    rounds: Rounds | None = None
+    looks_again: bool = True
+
+    @property
+    def is_under_way(self) -> bool:
+        """Tell whether a pass has begun and not ended."""
+        return self.after is not None or self.rounds is not None
+
+    @property
+    def floor(self) -> datetime | None:
+        """Return up to when the pass leaves out what was due; None reads from the beginning."""
+        return None if self.since is None else self.since - OVERLAP
 
 
 Places = dict[str, Place]

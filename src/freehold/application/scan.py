@@ -17,9 +17,10 @@ from itertools import count
 
 from freehold.application.direct import StraightPages, goes_straight
 from freehold.application.generations import write_operations
-from freehold.application.places import REST_SHARE, Place, Places, Walk
+from freehold.application.places import OVERLAP, Place, Places, Walk
 from freehold.application.release import BatchResult
 from freehold.application.rulestate import admit, batch_size, hasten_probe
+from freehold.application.turns import Turn, next_turn, read_page
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
 from freehold.domain.due_walls import EPOCH
 from freehold.domain.errors import DatabaseError, RowRefused, RuleRefused, StatementTimedOut
@@ -32,7 +33,8 @@ from freehold.ports.ledger import Ledger, RuleCondition, Transaction
 from freehold.ports.system import Boundary, Checkpoint
 
 LEAD_BATCHES = 20
-OVERLAP = timedelta(seconds=10)  # a host's transaction may commit this long after it wrote due
+BACKLOG_BATCHES = 4  # at most of the deep tenants' rows ahead of the workers, or twice their number
+COUNT_AGAIN = timedelta(seconds=5)  # workers come and go
 WALK_PAGES = 10  # pages of a walk between two looks at what is new
 MALFORMED_DUE = "malformed due"
 
@@ -109,7 +111,10 @@ class Scanner:
         self._places: Places = {}
         self._walks: dict[str, Walk] = {}
         self._read_at = EPOCH  # the database's clock at the last page
-        self._room: dict[str, int] = {}
+        self._ahead: dict[str, int] = {}  # operations ready, at most
+        self._workers = 1
+        self._counted_at = EPOCH
+        self._turn = Turn.IN_ORDER  # of the last page that was tried
         self._floors: dict[str, datetime] = {}
 
     def something_due(self, rule: Rule) -> bool:
@@ -119,13 +124,13 @@ class Scanner:
         """
         with self._ledger.transaction() as tx:
             place = self._places.get(rule.name, Place())
-            if place.after is not None:
+            if place.is_under_way:
                 return True
             if place.rests_until is not None and tx.now < place.rests_until:
                 return False
             walk = self._walks.get(rule.name)
             walks = walk is not None and walk.goes_on(tx.now)
-            return bool(tx.holds(rule).find_due(None, 1, None if walks else _before(place.since)))
+            return bool(tx.holds(rule).find_due(None, 1, None if walks else place.floor))
 
     def scan(
         self, rule: Rule, tick_id: int | None = None, pages_most: int | None = None
@@ -141,9 +146,14 @@ class Scanner:
         result = ScanResult()
         pages = count() if pages_most is None else range(pages_most)
         self._read_on(rule, tick_id, self._places, pages, result)
-        if result.finished and rule.due.comparable_bare:
+        if rule.due.comparable_bare and (result.finished or self._is_between_rounds(rule)):
             self._walk(rule, tick_id, result)
         return result
+
+    def _is_between_rounds(self, rule: Rule) -> bool:
+        """Tell whether only deep tenants keep the pass from its end: that may be for long."""
+        rounds = self._places.get(rule.name, Place()).rounds
+        return rounds is not None and rounds.began_at is None
 
     def _walk(self, rule: Rule, tick_id: int | None, result: ScanResult) -> None:
         """Go on a few pages with the walk from the beginning, if it is time."""
@@ -153,10 +163,11 @@ class Scanner:
         if not walk.goes_on(now):
             return
         walk.begin(now)
+        walk.places.setdefault(rule.name, Place(looks_again=False))
         walked = ScanResult()
         self._read_on(rule, tick_id, walk.places, range(WALK_PAGES), walked)
         walk.rest(now, self._read_at, finished=walked.finished)
-        result.add(replace(walked, finished=True))
+        result.add(replace(walked, finished=result.finished))
 
     def _read_on(
         self,
@@ -205,7 +216,7 @@ class Scanner:
             self._read_at = tx.now
             state = admit(tx, rule)
             paused = result.paused = state.condition is RuleCondition.PAUSED
-            far_ahead = self._far_ahead(tx, rule)
+            far_ahead = self._is_ahead(tx, rule)
             waits = state.condition is RuleCondition.WAITING or state.scan_paused is not None
             result.admitted = not waits and not (paused and far_ahead)
             if waits or far_ahead:
@@ -214,6 +225,10 @@ class Scanner:
             if straight and not tx.rules.alone(rule.name):
                 return False
             place = places.get(rule.name, Place())
+            turn = self._turn_of(tx, rule, place)
+            if turn is None:
+                return False
+            self._turn = turn
             page, place = self._page(tx, reading, place, limit, straight=straight)
             if paused and page.new_count:
                 hasten_probe(tx, rule)
@@ -224,7 +239,7 @@ class Scanner:
     def _take_in(self, reading: _Reading, page: ScanResult) -> None:
         """Count a committed page, and tell those whom it concerns."""
         reading.result.add(page)
-        self._room[reading.rule.name] -= page.new_count
+        self._ahead[reading.rule.name] += page.new_count
         self._checkpoint.reach(Boundary.OPERATIONS_COMMITTED)
         if page.new_count:
             self._on_operations()
@@ -240,47 +255,53 @@ class Scanner:
         if limit > 1:
             return limit // 2
         if isinstance(error, StatementTimedOut):
+            if places.get(rule.name, Place()).rounds is not None:
+                places.pop(rule.name)  # its index may have gone: begin in the order of due
             raise error
         with self._ledger.transaction() as tx:
             place = places.get(rule.name, Place())
-            row = tx.holds(rule).find_due(place.after, 1, _before(place.since))[0]
-            tx.operations.enqueue([malformed(rule, row, str(error))], None)
-        after = ScanCursor(row.due or "", row.hold_key)
-        places[rule.name] = replace(place, after=after, began_at=place.began_at or tx.now)
+            page = read_page(tx, rule, place, self._turn, 1)
+            rows = [malformed(rule, row, str(error)) for row in page.rows]
+            tx.operations.enqueue(rows, None)
+        places[rule.name] = page.place
         return 1
 
-    def _far_ahead(self, tx: Transaction, rule: Rule) -> bool:
-        """Tell whether the workers have enough to do; counted anew only when it may be so."""
-        if self._room.get(rule.name, 0) <= 0:
-            most = LEAD_BATCHES * batch_size(self._ledger, rule)
+    def _is_ahead(self, tx: Transaction, rule: Rule, batches: int = LEAD_BATCHES) -> bool:
+        """Tell whether so much is ready for the workers; counted anew only when it may be so."""
+        size = batch_size(self._ledger, rule)
+        if self._ahead.get(rule.name, LEAD_BATCHES * size) >= batches * size:
             oldest = tx.operations.oldest_ready(rule.name, self._floors.get(rule.name))
             self._floors[rule.name] = oldest or tx.now - OVERLAP
+            most = LEAD_BATCHES * size
             ready = tx.operations.count_ready(rule.name, most, oldest) if oldest else 0
-            self._room[rule.name] = most - ready
-        return self._room[rule.name] <= 0
+            self._ahead[rule.name] = ready
+        return self._ahead[rule.name] >= batches * size
+
+    def _turn_of(self, tx: Transaction, rule: Rule, place: Place) -> Turn | None:
+        """Return whose turn it is; the backlog of a few is kept close before the workers."""
+        may_deepen = True
+        if place.rounds is not None and place.rounds.deep:
+            if not self._counted_at <= tx.now < self._counted_at + COUNT_AGAIN:
+                self._workers, self._counted_at = tx.workers.count("work"), tx.now
+            lead = min(LEAD_BATCHES, max(BACKLOG_BATCHES, 2 * self._workers))
+            may_deepen = not self._is_ahead(tx, rule, lead)
+        return next_turn(place, tx.now, may_deepen=may_deepen)
 
     def _page(
         self, tx: Transaction, reading: _Reading, place: Place, limit: int, *, straight: bool
     ) -> tuple[ScanResult, Place]:
         page, rule, tick_id = ScanResult(), reading.rule, reading.tick_id
-        rows = tx.holds(rule).find_due(place.after, limit, _before(place.since))
+        read = read_page(tx, rule, place, self._turn, limit)
         self._checkpoint.reach(Boundary.DUE_READ)
-        found = list(_due_rows(rule, rows, tx.now))
+        found = list(_due_rows(rule, read.rows, tx.now))
         undated = page.count_found(due for _, due in found)
         if straight and self._straight is not None:
             page.released, found = self._straight.release(tx, rule, found, tick_id)
         new = _new_operations(rule, found, tx.now)
         page.new_count = write_operations(tx, rule, new, tick_id, undated=undated)
         self._checkpoint.reach(Boundary.OPERATIONS_WRITTEN)
-        page.finished = len(rows) < limit
-        began_at = place.began_at or tx.now
-        if page.finished:
-            rests_until = None
-            if not rule.due.comparable_bare:
-                rests_until = tx.now + REST_SHARE * (tx.now - began_at)
-            return page, Place(began_at, rests_until=rests_until)
-        after = ScanCursor(rows[-1].due or "", rows[-1].hold_key)
-        return page, replace(place, after=after, began_at=began_at)
+        page.finished = read.is_last
+        return page, read.place
 
     def scan_empty(self, rule: Rule, after: ScanCursor | None, limit: int) -> ScanCursor | None:
         """Apply the rule's policy to rows whose due is NULL or zero, one page.
