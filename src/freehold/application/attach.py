@@ -92,6 +92,7 @@ def _activate(tx: Transaction, rule: Rule, state: RuleState | None) -> None:
     tx.rules.write(
         replace(known, fingerprint=rule.fingerprint, condition=RuleCondition.ACTIVE, reason=None)
     )
+    tx.rules.unsettle(rule.name)
 
 
 def detach(ledger: Ledger, name: str, actor: str, reason: str) -> Detached:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from freehold.application.guards import lift_clock_guard, watch_clock
+from freehold.domain.pauses import Role
 from freehold.domain.rules import Rule
 from freehold.ports.ledger import Act, Ledger, RuleCondition, RuleState, Transaction
 
@@ -18,11 +20,21 @@ UNMET = ""  # the fingerprint of a rule that broke before its overdue holds were
 def admit(tx: Transaction, rule: Rule) -> RuleState:
     """Return the rule's state; a rule never met is attached, or waits when too much is overdue.
 
+    The clock is looked at first: whoever may release asks here, in the same transaction.
+
     Again: an admitted rule stays as it is.
     """
-    known = tx.rules.read(rule.name)
-    if known is not None and not _is_unmet(known):
-        return known
+    trusted = watch_clock(tx)
+    known = tx.rules.read(rule.name) or _met(tx, rule, None)
+    if _is_unmet(known):
+        known = _met(tx, rule, known)
+    if trusted and known.guards and lift_clock_guard(tx, known.guards):
+        return tx.rules.read(rule.name) or known
+    return known
+
+
+def _met(tx: Transaction, rule: Rule, known: RuleState | None) -> RuleState:
+    """Meet a rule: attach it, or let it wait."""
     overdue = tx.holds(rule).count_overdue(rule.attach_limit + 1)
     state = RuleState(rule.name, rule.fingerprint, RuleCondition.ACTIVE)
     if known is not None:
@@ -34,7 +46,7 @@ def admit(tx: Transaction, rule: Rule) -> RuleState:
         )
         state = replace(state, condition=RuleCondition.WAITING, reason=reason)
     tx.rules.write(state)
-    return state
+    return tx.rules.read(rule.name) or state
 
 
 def _is_unmet(state: RuleState) -> bool:
@@ -57,7 +69,7 @@ def pause(
     Again: before the probe nothing changes, so that failing scans do not put it off.
     """
     state = tx.rules.lock(rule.name) or RuleState(rule.name, UNMET, RuleCondition.ACTIVE)
-    paused_already = state.condition is RuleCondition.PAUSED and not may_work(state, tx.now)
+    paused_already = state.condition is RuleCondition.PAUSED and not _may_try(state, tx.now)
     if paused_already or state.condition is RuleCondition.WAITING:
         return state
     paused = replace(
@@ -100,7 +112,13 @@ def resume(tx: Transaction, rule: Rule) -> None:
 
 
 def may_work(state: RuleState, now: datetime) -> bool:
-    """Tell whether work is allowed: the rule is active, or its probe is due."""
+    """Tell whether work is allowed: the rule is active, or its probe is due; nobody stopped it."""
+    if state.guards or state.pause_of(Role.WORK, now) is not None:
+        return False
+    return _may_try(state, now)
+
+
+def _may_try(state: RuleState, now: datetime) -> bool:
     if state.condition is RuleCondition.PAUSED:
         return state.probe_at is not None and state.probe_at <= now
     return state.condition is RuleCondition.ACTIVE
@@ -142,6 +160,8 @@ def switch_schedule(tx: Transaction, rule: Rule, by: str, reason: str, *, paused
         return False
     note = f"by {by}: {reason}" if paused else None
     tx.rules.write(replace(state, scan_paused=note))
+    if not paused:
+        tx.rules.unsettle(rule.name)
     tx.actions.record(
         Act(
             actor=by,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from freehold.application.guards import note_clock
 from freehold.application.rulestate import pause
 from freehold.application.scan import LEAD_BATCHES, Scanner, ScanResult
 from freehold.domain.due import zone_info
@@ -106,6 +107,8 @@ class Scheduler:
             # A younger firing may have finished meanwhile; the old one is still owed its end.
             logical = tx.ticks.oldest_unfinished(rule.name) or self._owed(tx, rule, schedule)
             tick = None if logical is None else self._start(tx, rule, logical)
+            if tick is not None:
+                note_clock(tx)
         return None if tick is None else _Run(tick)
 
     def _owed(self, tx: Transaction, rule: Rule, schedule: Every | Cron) -> datetime | None:
@@ -137,6 +140,8 @@ class Scheduler:
             if not due and unfinished is None and self._noted.get(rule.name) == minute:
                 return None
             tick = self._start(tx, rule, unfinished or minute, rolled_up=True)
+            if self._noted.get(rule.name) != minute:
+                note_clock(tx)
         self._noted[rule.name] = minute
         result = self._under(rule, tick, LEAD_BATCHES)
         if not result.finished:
@@ -147,6 +152,7 @@ class Scheduler:
         """Scan at once, whatever the schedule says, under a tick row of this instant."""
         with self._ledger.transaction() as tx:
             tick = self._start(tx, rule, tx.now)
+            note_clock(tx)
         return self._under(rule, tick, None)
 
     def _under(self, rule: Rule, tick: Tick | None, pages_most: int | None) -> ScanResult:

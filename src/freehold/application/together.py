@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from freehold.application.release import BatchResult, release_batch
 from freehold.application.repeat import REPEATS_MAX, repeated
+from freehold.application.rulestate import admit
 from freehold.domain.errors import DatabaseBusy
+from freehold.domain.expiry import DeferReason
 from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
-from freehold.ports.ledger import Ledger, Transaction
+from freehold.ports.ledger import Ledger, Put, Transaction
 from freehold.ports.system import Checkpoint, Dice, Pause
 from freehold.ports.telemetry import UNHEARD, BatchFinished, Telemetry
 
@@ -49,6 +52,10 @@ def release_these(
     def attempt() -> None:
         nonlocal done
         with tools.ledger.transaction() as tx:
+            state = admit(tx, rule)
+            if state.guards:
+                done = _guarded(tx, claims)
+                return
             if not may_run(tx, rule):
                 raise DatabaseBusy(f"another batch of rule {rule.name} runs its companions")
             ids = [claim.id for claim in claims]
@@ -58,6 +65,16 @@ def release_these(
     repeated(attempt, tools.dice, tools.pause, repeats)
     tools.tell(done)
     return done
+
+
+def _guarded(tx: Transaction, claims: Sequence[Claim]) -> BatchResult:
+    """Give a batch back that a guard met: no attempt is spent, and a worker takes it again."""
+    ids, token = [claim.id for claim in claims], claims[0].lease_token
+    if token is not None:
+        reason = DeferReason.GUARDED.value
+        ours = tx.operations.claim_these(ids, token)
+        tx.operations.put_off([Put(one.id, reason, tx.now, one.deferrals) for one in ours])
+    return BatchResult(deferred=Counter({DeferReason.GUARDED: len(ids)}))
 
 
 def may_run(tx: Transaction, rule: Rule) -> bool:

@@ -7,12 +7,14 @@ nothing. *Not here*: what a batch does inside its transaction (`release`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from freehold.application.isolate import CUTTABLE, Isolation
+from freehold.application.pauses import set_aside
 from freehold.application.release import BatchResult, release_batch
 from freehold.application.repeat import repeated
 from freehold.application.rulestate import (
@@ -26,6 +28,7 @@ from freehold.application.rulestate import (
 )
 from freehold.application.together import Tools, finished, may_run, release_these
 from freehold.domain.errors import DatabaseAway, DatabaseBusy, DatabaseError, RuleRefused
+from freehold.domain.expiry import DeferReason
 from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
 from freehold.ports.ledger import Ledger, Put, RuleCondition, RuleState, Transaction
@@ -45,6 +48,7 @@ class PassEnd(StrEnum):
     IDLE = "idle"
     WORKED = "worked"
     PAUSED = "paused"
+    GUARDED = "guarded"
     NOT_ATTACHED = "not attached"
 
 
@@ -178,7 +182,7 @@ class Worker:
         if taken.state is None or taken.state.condition is RuleCondition.WAITING:
             return PassResult(PassEnd.NOT_ATTACHED)
         if not taken.allowed:
-            return PassResult(PassEnd.PAUSED)
+            return PassResult(PassEnd.GUARDED if taken.state.guards else PassEnd.PAUSED)
         if taken.result is None and not taken.is_probe:
             return PassResult(PassEnd.IDLE)
         self._count_clean(rule, taken.state)
@@ -195,7 +199,10 @@ class Worker:
                 return
             if taken.is_probe:
                 tx.holds(rule).rehearse()
-            taken.claims = self._claim(tx, rule, taken, taken.state)
+            claims = self._claim(tx, rule, taken, taken.state)
+            taken.claims, aside_count = set_aside(tx, taken.state, claims)
+            if aside_count:
+                taken.result = BatchResult(deferred=Counter({DeferReason.PAUSED: aside_count}))
             self._tools.checkpoint.reach(Boundary.CLAIMED)
             if taken.claims and not taken.state.leased:
                 taken.result = release_batch(tx, rule, taken.claims, self._tools.checkpoint)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -60,16 +61,22 @@ def is_jump(moved: timedelta) -> bool:
     return abs(moved) > MOVED_MOST
 
 
-def moved_by_notes(notes: list[NotedClock], now: ClockReading) -> tuple[timedelta, bool]:
+def moved_by_notes(
+    notes: Sequence[NotedClock], now: ClockReading, *, vouched: bool = True
+) -> tuple[timedelta, bool]:
     """Judge a first reading by what was noted before; the own host's note stands first.
 
-    A note less than a minute old, by the database's clock, vouches for that clock. What it says
-    beyond that is the wall clock's fault. A clock that stands before a note of its own went back.
+    A clock that stands before a note of its own went back.
+
+    Args:
+        vouched: a note less than a minute old, by the database's clock, vouches for that clock;
+            whatever is wrong then is wrong with a host's.
 
     Returns:
         How far it moved, and whether it moved apart from the host's clock rather than with it.
     """
-    if not notes or any(abs(now.database_at - one.database_at) <= MOVED_MOST for one in notes):
+    recent = (abs(now.database_at - one.database_at) <= MOVED_MOST for one in notes)
+    if not notes or (vouched and any(recent)):
         return timedelta(0), False
     apart = moved_apart(notes[0], now)
     if is_jump(apart):

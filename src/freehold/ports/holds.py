@@ -6,7 +6,7 @@ whole fence at that moment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -42,13 +42,30 @@ class FoundHold:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighing:
+    """Which overdue rows are to be weighed, and how closely.
+
+    Attributes:
+        upto: those that were due at that instant.
+        at_most: rows looked at; the cost stops growing there.
+        beyond: the share is looked for only when more than so many were counted.
+        without: tenants whose rows do not count as overdue.
+    """
+
+    upto: datetime
+    at_most: int
+    beyond: int = 0
+    without: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Weight:
     """How much turned up overdue.
 
     Attributes:
         count: held rows overdue without an open operation, among those looked at.
-        share: of the rule's held rows; exact while all were looked at, else taken from a sample.
-            Zero where it was not asked for.
+        share: of the rule's held rows; right about being more than a half while all rows behind the
+            cursor were looked at, else taken from a sample. Zero where it was not asked for.
     """
 
     count: int
@@ -117,15 +134,11 @@ class Holds(Protocol):
         """
         ...
 
-    def weigh(self, after: ScanCursor | None, upto: datetime, at_most: int, beyond: int) -> Weight:
+    def weigh(self, after: ScanCursor | None, wanted: Weighing) -> Weight:
         """Weigh the rows that were due at an instant and have no open operation.
 
         Args:
             after: where to begin, as in `find_due`.
-            at_most: rows looked at; the cost stops growing there.
-            beyond: the share is looked for only when more than so many were counted. Then it is
-                exactly right about being more than a half, or comes from a sample where more than
-                `at_most` rows stand behind the cursor.
         """
         ...
 

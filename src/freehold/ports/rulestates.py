@@ -63,11 +63,11 @@ class RuleState:
         return next((one for one in standing if one.tenant is None), None)
 
     def paused_tenants(self, now: datetime, *roles: Role) -> frozenset[str]:
-        """Return the tenants that are paused in one of these roles."""
+        """Return the tenants that are paused in one of these roles; without any, in whichever."""
         return frozenset(
             one.tenant
             for one in self.pauses
-            if one.tenant is not None and one.role in roles and one.stands(now)
+            if one.tenant is not None and one.role in (roles or Role) and one.stands(now)
         )
 
 

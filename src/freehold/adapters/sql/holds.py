@@ -22,7 +22,7 @@ from freehold.domain.due import EmptyDue, due_bound, is_due, read_due, released_
 from freehold.domain.errors import ChangeLost
 from freehold.domain.expiry import ExpireHold, HoldRow, RowAbsence
 from freehold.domain.names import key_values, operation_key, unpack
-from freehold.ports.holds import Chosen, FoundHold, LockedHold, ScanCursor, Weight
+from freehold.ports.holds import Chosen, FoundHold, LockedHold, ScanCursor, Weighing, Weight
 
 PAGE_ROWS = 1_000  # read at a time where every row must be read
 _Find = Callable[[ScanCursor | None, int], Sequence[FoundHold]]
@@ -90,16 +90,15 @@ class SqlHolds:
             return int(self._rows("count_overdue", limit=at_most)[0][0])
         return sum(1 for _ in islice(filter(self._is_due, self._held_rows()), at_most))
 
-    def weigh(self, after: ScanCursor | None, upto: datetime, at_most: int, beyond: int) -> Weight:
+    def weigh(self, after: ScanCursor | None, wanted: Weighing) -> Weight:
         """Weigh the rows that were due at an instant and have no open operation."""
         if not self._rule.due.comparable_bare:
-            rows = self._pages_of(self.find_due, after)
-            return weigh_by_reading(rows, self._rule, upto, at_most)
+            return weigh_by_reading(self._pages_of(self.find_due, after), self._rule, wanted)
         self._rows("keep_order")
         runner = self._from_start if after is None else self._sql
         cursor = {} if after is None else {"cursor_due": after.due, "cursor_key": after.hold_key}
         fixed = {**self._fixed, **cursor}
-        return weigh_by_index(runner, fixed, self._rule, upto, (at_most, beyond))
+        return weigh_by_index(runner, fixed, self._rule, wanted)
 
     def _is_due(self, row: FoundHold) -> bool:
         due_at = read_due(self._rule.due, row.due)

@@ -15,7 +15,7 @@ from freehold.adapters.sql.catalogue import quoted
 from freehold.adapters.sql.session import Runner
 from freehold.domain.due import due_bound, is_due, read_due
 from freehold.domain.rules import Rule
-from freehold.ports.holds import FoundHold, Weight
+from freehold.ports.holds import FoundHold, Weighing, Weight
 
 SAMPLE_LEAST = 30  # held rows; a sample of fewer says nothing
 SAMPLE_PAGES = 300  # of PostgreSQL's 8 kB
@@ -23,26 +23,17 @@ SAMPLE_ROWS = 2_000  # looked up one by one in SQLite
 
 
 def weigh_by_index(
-    runner: Runner,
-    fixed: Mapping[str, Any],
-    rule: Rule,
-    upto: datetime,
-    limits: tuple[int, int],
+    runner: Runner, fixed: Mapping[str, Any], rule: Rule, wanted: Weighing
 ) -> Weight:
-    """Weigh the rows behind the cursor that is in `fixed`.
-
-    Args:
-        limits: rows looked at, at most; and the count beyond which the share is looked for.
-    """
-    at_most, beyond = limits
-    bound = due_bound(rule.due, upto)
-    then = {**fixed, "due_upto": bound.upto}
+    """Weigh the rows behind the cursor that is in `fixed`."""
+    bound = due_bound(rule.due, wanted.upto)
+    then = {**fixed, "due_upto": bound.upto, "tenants": list(wanted.without)}
     then |= {"due_gap_from": bound.gap_from, "due_gap_to": bound.gap_to}
-    seen, count = runner.rows("weigh_overdue", **then, limit=at_most)[0]
-    if count <= beyond:
+    seen, count = runner.rows("weigh_overdue", **then, limit=wanted.at_most)[0]
+    if count <= wanted.beyond:
         return Weight(count)
     others = (seen - count) + int(runner.rows("count_later", **then, limit=count + 1)[0][0])
-    if seen < at_most or others <= count:
+    if seen < wanted.at_most or others <= count:
         return Weight(count, count / (count + others))
     return Weight(count, _sampled(runner, then, rule))
 
@@ -60,12 +51,12 @@ def _sampled(runner: Runner, fixed: Mapping[str, Any], rule: Rule) -> float:
     return overdue / held if held >= SAMPLE_LEAST else 1.0
 
 
-def weigh_by_reading(rows: Iterable[FoundHold], rule: Rule, upto: datetime, at_most: int) -> Weight:
+def weigh_by_reading(rows: Iterable[FoundHold], rule: Rule, wanted: Weighing) -> Weight:
     """Weigh held rows in key order, as far as they may be looked at: text needs Python."""
     seen = count = 0
-    for row in islice(rows, at_most):
+    for row in islice(rows, wanted.at_most):
         seen += 1
         due_at = read_due(rule.due, row.due)
-        overdue = isinstance(due_at, datetime) and is_due(rule.due, due_at, upto)
-        count += overdue and not row.is_open
+        overdue = isinstance(due_at, datetime) and is_due(rule.due, due_at, wanted.upto)
+        count += overdue and not row.is_open and row.tenant not in wanted.without
     return Weight(count, count / seen if seen else 0.0)

@@ -6,7 +6,8 @@ select count(*), count(*) filter (where not w.is_open)
 from (
     select exists (select 1 from {s}operation o
                    where o.rule = :rule and o.hold_key = {key_text}
-                     and o.identity = any (array[{identity}])) as is_open
+                     and o.identity = any (array[{identity}]))
+           or coalesce({tenant} = any (:tenants::text[]), false) as is_open
     from {table} h
     where {held} and {due_range} and {after_cursor}
     order by {scan_order} limit :limit) w
@@ -25,5 +26,6 @@ select greatest(pg_relation_size(to_regclass(:quoted)),
 -- Index: none, a bounded share of the pages; operation_identity
 select count(*), count(*) filter (where {due_range} and not exists (
     select 1 from {s}operation o
-    where o.rule = :rule and o.hold_key = {key_text} and o.identity = any (array[{identity}])))
+    where o.rule = :rule and o.hold_key = {key_text} and o.identity = any (array[{identity}]))
+    and not coalesce({tenant} = any (:tenants::text[]), false))
 from {table} h tablesample system (:percent) where {held}

@@ -7,7 +7,8 @@ select count(*), coalesce(sum(not w.is_open), 0)
 from (
     select exists (select 1 from {s}operation o
                    where o.rule = :rule and o.hold_key = {key_text}
-                     and o.identity = {identity}) as is_open
+                     and o.identity = {identity})
+           or coalesce({tenant} in (select value from json_each(:tenants)), 0) as is_open
     from {table} h
     where {held} and {due_range} and {after_cursor}
     order by {scan_order} limit :limit) w
@@ -30,7 +31,8 @@ ends (low, high) as (
     select (select min(rowid) from {table}), (select max(rowid) from {table}))
 select count(*), coalesce(sum({due_range} and not exists (
     select 1 from {s}operation o
-    where o.rule = :rule and o.hold_key = {key_text} and o.identity = {identity})), 0)
+    where o.rule = :rule and o.hold_key = {key_text} and o.identity = {identity})
+    and not coalesce({tenant} in (select value from json_each(:tenants)), 0)), 0)
 from ends cross join steps cross join {table} h on h.rowid = (
     select x.rowid from {table} x
     where x.rowid >= ends.low + (ends.high - ends.low) / :size * steps.step order by x.rowid limit 1)
