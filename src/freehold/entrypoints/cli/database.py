@@ -8,12 +8,14 @@ import typer
 
 from freehold.domain.errors import CheckFailed
 from freehold.entrypoints.cli.context import invocation
+from freehold.entrypoints.cli.drop import drop
 
 db = typer.Typer(help="The ledger's own tables.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
+    db.command()(drop)
     app.add_typer(db, name="db")
 
 
