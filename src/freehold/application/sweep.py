@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
+from freehold.application.prune import Pruner
 from freehold.application.scan import Scanner
 from freehold.domain.errors import DatabaseAway, DatabaseError
 from freehold.domain.operations import Claim
@@ -64,6 +65,7 @@ class Sweeper:
     checkpoint: Checkpoint
     scanner: Scanner
     telemetry: Telemetry = UNHEARD
+    pruner: Pruner | None = None
     _cursors: dict[str, _Cursors] = field(default_factory=dict)
 
     def sweep(self, rules: Sequence[Rule]) -> SweepResult:
@@ -80,6 +82,8 @@ class Sweeper:
             steps[f"review of {rule.name}"] = partial(self._close_settled, rule, result)
             steps[f"empty dues of {rule.name}"] = partial(self._look_at_empty, rule)
         steps |= {"workers": partial(self._forget_silent, result), "house": self.ledger.keep_house}
+        if self.pruner is not None:
+            steps["retention"] = self.pruner.go_on
         for name, step in steps.items():
             self._take(name, step, result)
         self.checkpoint.reach(Boundary.SWEPT)

@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from freehold.adapters.system import StopRequest, SystemClock, SystemDice
 from freehold.application.direct import StraightPages
+from freehold.application.prune import Pruner
 from freehold.application.release import BatchResult
 from freehold.application.scan import Scanner, ScanResult
 from freehold.application.schedule import Scheduler
@@ -226,7 +227,7 @@ class Service:
 
     def _sweep_loop(self) -> Callable[[], None]:
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
-        sweeper = Sweeper(ledger, self.checkpoint, Scanner(ledger, self.checkpoint), self.telemetry)
+        sweeper = _sweeper(ledger, self.settings, self.checkpoint, self.telemetry)
 
         def step() -> float:
             sweeper.sweep(self.settings.rules)
@@ -263,6 +264,13 @@ class Service:
             ledger.close()
 
         return lambda: self._loop("heartbeat", step, leave)
+
+
+def _sweeper(
+    ledger: Ledger, settings: Settings, checkpoint: Checkpoint, telemetry: Telemetry
+) -> Sweeper:
+    pruner = Pruner(ledger, settings.retention.ages(), SystemClock(), telemetry)
+    return Sweeper(ledger, checkpoint, Scanner(ledger, checkpoint), telemetry, pruner)
 
 
 def _scanned(rule: Rule, scan: ScanResult) -> TickFinished:
@@ -316,7 +324,7 @@ def drain_once(
     drain = _Drainer(ledger, scheduler, worker, budget, stop)
     straight.halt, straight.total = drain.used_up, drain.done.total
     try:
-        Sweeper(ledger, checkpoint, scanner, telemetry).sweep(settings.rules)
+        _sweeper(ledger, settings, checkpoint, telemetry).sweep(settings.rules)
         for rule in settings.rules:
             drain.drain(rule)
             with ledger.transaction() as tx:

@@ -1,8 +1,9 @@
 """Retention: removing what is older than its age, a bounded step a transaction.
 
 *Invariants*: open operations and their attempts, events that wait for their confirm, tallies that
-no report has counted yet, unfinished runs and the newest run of each schedule, and the action log
-are never removed, however old.
+no report has counted yet, unfinished runs and the newest run of each schedule, guards that stand
+and the newest of each kind, pauses that nobody ended, and the action log are never removed, however
+old.
 *Not here*: how old is old enough (`application.prune`).
 """
 
@@ -23,6 +24,8 @@ class Subject(StrEnum):
     ATTEMPTS = "attempts"
     EVENTS = "events"
     TICKS = "ticks"
+    GUARDS = "guards"
+    PAUSES = "pauses"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ class RetentionShape(Shape):
     )
     ticks: Span = Field(
         _age("ticks"),
-        description="How long finished runs of schedules are kept. At least 1d.",
+        description="How long finished runs of schedules, and guards and pauses that ended, are "
+        "kept. At least 1d.",
     )
 
 

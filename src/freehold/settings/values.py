@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
 from freehold.domain.errors import UsageError
 from freehold.domain.rules import Rule
+from freehold.ports.retention import Subject
 
 DEFAULT_URL = "sqlite:///freehold.db"
 
@@ -47,6 +49,18 @@ class RetentionSettings:
     attempts: timedelta = timedelta(days=30)
     events: timedelta = timedelta(days=30)
     ticks: timedelta = timedelta(days=30)
+
+    def ages(self) -> Mapping[Subject, timedelta]:
+        """Return the age of everything that is pruned."""
+        return {
+            Subject.RECORDS: self.records,
+            Subject.TALLIES: self.records,
+            Subject.ATTEMPTS: self.attempts,
+            Subject.EVENTS: self.events,
+            Subject.TICKS: self.ticks,
+            Subject.GUARDS: self.ticks,
+            Subject.PAUSES: self.ticks,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,14 @@ from typing import Any
 from freehold.adapters.sql.holds import rule_slots
 from freehold.adapters.sql.loops import CHAIN_START, STALE_AFTER, act_hash
 from freehold.adapters.sql.mapping import RuleSql
+from freehold.adapters.sql.retention import SqlRetention
 from freehold.adapters.sql.session import Row, Runner, Session
 from freehold.adapters.sql.spelling import PostgresSpelling, Spelling, SqliteSpelling
 from freehold.domain.rules import Rule
 from freehold.domain.schedule import Cron, Every
 from freehold.ports.audit import Check, ReleasedImage, Terms, Violation
 from freehold.ports.ledger import Act
+from freehold.ports.retention import Subject
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE = 1_000  # rows of the action log at a time
@@ -37,6 +39,8 @@ OF_THE_LEDGER: dict[Check, tuple[str, ...]] = {
     Check.EVENTS_LEAVE: ("event_left_wrongly",),
     Check.TALLIES_EQUAL_RECORDS: ("tally_differs", "record_without_tally"),
 }
+# What asks old records for events, which are pruned sooner.
+_ASKS_FOR_EVENTS = ("expired_without_event",)
 OF_A_RULE: dict[Check, tuple[str, ...]] = {
     Check.NEVER_EARLY: ("released_early",),
     Check.ATTEMPTS_BOUNDED: ("attempts_over_policy", "recorded_attempts_over_policy"),
@@ -83,16 +87,26 @@ class SqlAudit:
     ) -> list[Violation]:
         found: list[Violation] = []
         for name in names:
-            rows = runner.rows(name, **{**bounds, "limit": bounds["limit"] - len(found)})
+            asked = {**bounds, "limit": bounds["limit"] - len(found)}
+            if name in _ASKS_FOR_EVENTS:
+                asked["since"] = max(asked["since"], self._kept_since(Subject.EVENTS))
+            rows = runner.rows(name, **asked)
             found += [Violation(*row) for row in rows]
         return found
 
     def _bounds(self, terms: Terms) -> dict[str, Any]:
+        kept_since = self._kept_since(Subject.RECORDS, Subject.TALLIES)
         return {
-            "since": terms.since or _BEGINNING,
+            "since": max(terms.since or _BEGINNING, kept_since),
             "limit": terms.limit,
             "lapsed_before": self._now - 2 * terms.sweep,
         }
+
+    def _kept_since(self, *subjects: Subject) -> datetime:
+        """Return the instant since when nothing of these was pruned: before it, parts are gone."""
+        readings = SqlRetention(self._sql, self._now).readings()
+        pruned = [readings[one].pruned_before for one in subjects if one in readings]
+        return max((at for at in pruned if at is not None), default=_BEGINNING)
 
     def _promises(self, rule: Rule) -> dict[str, Any]:
         promised_before = self._now - rule.promise
@@ -122,7 +136,7 @@ class SqlAudit:
             "released_images",
             **fixed,
             rule=rule.name,
-            since=terms.since or _BEGINNING,
+            since=max(terms.since or _BEGINNING, self._kept_since(Subject.RECORDS)),
             after_key=after[0],
             after_id=after[1],
             limit=limit,

@@ -12,6 +12,24 @@ from freehold.ports.retention import Place, Readings, Step, Subject
 
 COUNT_EXACTLY = 10_000  # rows of a month that are counted; more are taken from the statistics
 MONTH_PREFIX = "record_"
+COUNTS = {
+    Subject.RECORDS: "count_records",
+    Subject.TALLIES: "count_tallies",
+    Subject.ATTEMPTS: "count_attempts",
+    Subject.EVENTS: "count_events",
+    Subject.TICKS: "count_ticks",
+    Subject.GUARDS: "count_guards",
+    Subject.PAUSES: "count_pauses",
+}
+# The statement that finds a page's end, and the one that removes the page.
+PAGES = {
+    Subject.RECORDS: ("last_of_records", "prune_records"),
+    Subject.TALLIES: ("last_of_tallies", "prune_tallies"),
+    Subject.EVENTS: ("last_of_events", "prune_events"),
+    Subject.TICKS: ("last_of_ticks", "prune_ticks"),
+    Subject.GUARDS: ("last_of_guards", "prune_guards"),
+    Subject.PAUSES: ("last_of_pauses", "prune_pauses"),
+}
 _BEGINNING = Place(datetime(1970, 1, 1, tzinfo=UTC), 0)
 
 
@@ -64,18 +82,11 @@ class SqlRetention:
     def prune(self, subject: Subject, before: datetime, place: Place | None, limit: int) -> Step:
         """Remove one page of what is older."""
         after = place or _BEGINNING
-        match subject:
-            case Subject.RECORDS if self._months:
-                return self._month(before) or self._default(before, limit)
-            case Subject.RECORDS:
-                return self._page(("last_of_records", "prune_records"), before, after, limit)
-            case Subject.TALLIES:
-                return self._page(("last_of_tallies", "prune_tallies"), before, after, limit)
-            case Subject.EVENTS:
-                return self._page(("last_of_events", "prune_events"), before, after, limit)
-            case Subject.TICKS:
-                return self._page(("last_of_ticks", "prune_ticks"), before, after, limit)
-        return self._attempts(before, after, limit)
+        if subject is Subject.RECORDS and self._months:
+            return self._month(before) or self._default(before, limit)
+        if subject is Subject.ATTEMPTS:
+            return self._attempts(before, after, limit)
+        return self._page(PAGES[subject], before, after, limit)
 
     def _page(self, names: tuple[str, str], before: datetime, after: Place, limit: int) -> Step:
         """Walk in the order of ids, which is that of time, up to the first page with young rows."""
@@ -142,19 +153,10 @@ class SqlRetention:
     def count(self, subject: Subject, before: datetime, at_most: int) -> int:
         """Count what `prune` would remove now, and stop counting about `at_most`."""
         bounds = {"before": before, "limit": at_most}
-        match subject:
-            case Subject.RECORDS if self._months:
-                months = [self._count_month(one, at_most) for one in self._old_months(before)]
-                return sum(months) + int(self._sql.rows("count_default", **bounds)[0][0])
-            case Subject.RECORDS:
-                return int(self._sql.rows("count_records", **bounds)[0][0])
-            case Subject.TALLIES:
-                return int(self._sql.rows("count_tallies", **bounds)[0][0])
-            case Subject.EVENTS:
-                return int(self._sql.rows("count_events", **bounds)[0][0])
-            case Subject.TICKS:
-                return int(self._sql.rows("count_ticks", **bounds)[0][0])
-        return int(self._sql.rows("count_attempts", **bounds)[0][0])
+        if subject is Subject.RECORDS and self._months:
+            months = [self._count_month(one, at_most) for one in self._old_months(before)]
+            return sum(months) + int(self._sql.rows("count_default", **bounds)[0][0])
+        return int(self._sql.rows(COUNTS[subject], **bounds)[0][0])
 
 
 def month_end(partition: str) -> datetime | None:

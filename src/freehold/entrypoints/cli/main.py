@@ -45,6 +45,7 @@ COMMAND_MODULES = (
     "init",
     "loops",
     "plan",
+    "prune",
     "review",
     "schedule",
     "status",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from freehold.domain.pauses import Pause, Role
 from freehold.domain.retries import Failure, FailureClass
-from freehold.ports.ledger import Ledger, Skipped
+from freehold.ports.ledger import GuardKind, Ledger, Skipped
 from freehold.ports.retention import Place, Readings, Step, Subject
 from freehold.testing.contracts.ground import (
     NOW,
@@ -137,6 +138,25 @@ class RetentionContract:
         assert left == [NOW + 60 * SECOND, NOW + 180 * SECOND]
         with ledger.transaction() as tx:
             assert tx.ticks.last("s") == NOW + 180 * SECOND
+
+    def test_guards_and_pauses_go_once_they_ended(self, ground: Ground) -> None:
+        ledger = ground.open()
+        with ledger.transaction() as tx:
+            for kind in (GuardKind.MASS, GuardKind.CLOCK):
+                tx.guards.trip(kind, "r", "why", {})
+            tx.guards.release(tx.guards.standing()[0].id, "ann", "seen")
+            tx.guards.trip(GuardKind.MASS, "q", "why", {})
+            for rule in ("q", "r"):
+                tx.pauses.begin(Pause(Role.WORK, rule, None, "ann", "lunch", tx.now))
+            tx.pauses.end(Role.WORK, "q", None)
+        ground.set_now(LATER)
+        for subject in (Subject.GUARDS, Subject.PAUSES):
+            assert _count(ledger, subject, LATER) == 1
+            assert _prune_all(ledger, subject, NOW, limit=1) == 0
+            assert _prune_all(ledger, subject, LATER, limit=1) == 1
+        with ledger.transaction() as tx:
+            assert [one.rule for one in tx.guards.standing()] == ["r", "q"]
+            assert [one.rule for one in tx.pauses.open()] == ["r"]
 
     def test_no_event_is_no_step(self, ground: Ground) -> None:
         with ground.open().transaction() as tx:

@@ -153,3 +153,49 @@ select count(*) from (
     select a.operation_id from {s}attempt a
     where a.failed_at < :before order by a.failed_at limit :limit) p
 where not exists (select 1 from {s}operation o where o.id = p.operation_id)
+
+-- name: last_of_guards
+-- Purpose: find the end of a page of guards, in the order of writing.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+select p.id, p.tripped_at from (
+    select g.id, g.tripped_at from {s}guard g where g.id > :after order by g.id limit :limit) p
+order by p.id desc limit 1
+
+-- name: prune_guards
+-- Purpose: remove a page of guards released long ago; the newest of each kind stays.
+-- Caller: adapters.sql.retention
+-- Index: the primary key; few rows
+delete from {s}guard as g
+where g.id > :after and g.id <= :last and g.released_at < :before
+  and exists (select 1 from {s}guard n where n.id > g.id and n.kind = g.kind)
+
+-- name: count_guards
+-- Purpose: count what would go among the oldest guards.
+-- Caller: adapters.sql.retention
+-- Index: the primary key; few rows
+select count(*) from (
+    select g.id, g.kind, g.released_at from {s}guard g order by g.id limit :limit) p
+where p.released_at < :before
+  and exists (select 1 from {s}guard n where n.id > p.id and n.kind = p.kind)
+
+-- name: last_of_pauses
+-- Purpose: find the end of a page of pauses, in the order of writing.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+select q.id, q.paused_at from (
+    select p.id, p.paused_at from {s}pause p where p.id > :after order by p.id limit :limit) q
+order by q.id desc limit 1
+
+-- name: prune_pauses
+-- Purpose: remove a page of pauses that ended long ago.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+delete from {s}pause where id > :after and id <= :last and ended_at < :before
+
+-- name: count_pauses
+-- Purpose: count what would go among the oldest pauses.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+select count(*) from (select p.ended_at from {s}pause p order by p.id limit :limit) q
+where q.ended_at < :before
