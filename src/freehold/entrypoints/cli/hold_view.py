@@ -43,11 +43,17 @@ class SeenHold:
         return self.hold.status is HoldStatus.HELD and self.hold.hold_until <= self.now
 
     def local(self, instant: datetime | None) -> str | None:
-        """Write an instant in the tenant's zone."""
+        """Write an instant in the tenant's zone; never later than it is."""
         if instant is None:
             return None
-        unit = "microseconds" if instant.microsecond else "seconds"
+        unit = "seconds" if instant.second else "minutes"
         return instant.astimezone(zone_info(self.zone)).isoformat(" ", unit)
+
+    def clock(self, instant: datetime) -> str:
+        """Write what a clock there shows, without the offset; for tables."""
+        unit = "seconds" if instant.second else "minutes"
+        local = instant.astimezone(zone_info(self.zone))
+        return local.replace(tzinfo=None).isoformat(" ", unit)
 
 
 def seen(tx: Transaction, holds: Sequence[Hold]) -> list[SeenHold]:
@@ -94,7 +100,7 @@ def print_one(one: SeenHold, said: str, *, tokens: bool) -> None:
     rows = [
         ("hold", str(hold.id)),
         ("unit", f"[bold]{escape(one.unit)}[/] of {escape(hold.tenant)}"),
-        ("stay", _stay(one) or "the unit itself, for ever"),
+        ("stay", _stay(one)),
         ("status", _status(one)),
         ("until", one.local(hold.hold_until)),
         ("reference", None if hold.reference is None else escape(hold.reference)),
@@ -111,29 +117,44 @@ def print_one(one: SeenHold, said: str, *, tokens: bool) -> None:
 
 
 def print_many(found: Sequence[SeenHold], *, tokens: bool) -> None:
-    """Print holds as a table."""
-    from rich.markup import escape
+    """Print holds as a table, in local times; where tenants' zones differ, each row names its own."""
     from rich.table import Table
 
+    zones = {one.zone for one in found}
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("id", justify="right", no_wrap=True)
-    for name in ("tenant", "unit", "status", "stay", "until", "reference"):
+    table.add_column("tenant")
+    table.add_column("unit")
+    for name in ("status", "from", "to", "held until"):
+        table.add_column(name, no_wrap=True)
+    for name in (*(["zone"] if len(zones) > 1 else []), "reference"):
         table.add_column(name)
     if tokens:
         table.add_column("token", no_wrap=True)
     for one in found:
-        hold = one.hold
-        cells = (
-            str(hold.id),
-            escape(hold.tenant),
-            f"[bold]{escape(one.unit)}[/]",
-            _status(one),
-            _stay(one) or _NOTHING,
-            one.local(hold.hold_until),
-            escape(hold.reference) if hold.reference else _NOTHING,
-        )
-        table.add_row(*cells, *([str(hold.token)] if tokens else []))
-    people().print(table)
+        zone = [one.zone] if len(zones) > 1 else []
+        table.add_row(*_cells(one, zone), *([str(one.hold.token)] if tokens else []))
+    console = people()
+    console.print(table)
+    if len(zones) == 1:
+        console.print(f"[dim]times in {zones.pop()}[/]")
+
+
+def _cells(one: SeenHold, zone: list[str]) -> list[str]:
+    from rich.markup import escape
+
+    hold, stay = one.hold, one.hold.stay
+    return [
+        str(hold.id),
+        escape(hold.tenant),
+        f"[bold]{escape(one.unit)}[/]",
+        _status(one),
+        _NOTHING if stay is None else one.clock(stay.starts_at),
+        _NOTHING if stay is None else one.clock(stay.ends_at),
+        one.clock(hold.hold_until),
+        *zone,
+        escape(hold.reference) if hold.reference else _NOTHING,
+    ]
 
 
 def _status(one: SeenHold) -> str:
@@ -142,6 +163,8 @@ def _status(one: SeenHold) -> str:
     return f"[{_COLOURS[one.hold.status]}]{one.hold.status}[/]"
 
 
-def _stay(one: SeenHold) -> str | None:
+def _stay(one: SeenHold) -> str:
     stay = one.hold.stay
-    return None if stay is None else f"{one.local(stay.starts_at)} to {one.local(stay.ends_at)}"
+    if stay is None:
+        return "the unit itself, for ever"
+    return f"{one.local(stay.starts_at)} to {one.local(stay.ends_at)}"

@@ -24,6 +24,8 @@ from freehold.entrypoints.cli.csv_table import Columns, CsvTable, Line
 from freehold.entrypoints.cli.rejects import Rejects
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from freehold.adapters.sql.ledger import SqlLedger
     from freehold.application.takeover import Lines, Takeover
 
@@ -109,7 +111,11 @@ def _beside(file: str) -> Path:
 
 
 def _size(source: IO[bytes]) -> int | None:
-    return os.fstat(source.fileno()).st_size if source.seekable() else None
+    """Return the file's length; None for a pipe, whose end nobody knows."""
+    try:
+        return os.fstat(source.fileno()).st_size if source.seekable() else None
+    except OSError:
+        return None
 
 
 def _run(
@@ -211,11 +217,23 @@ def _print(data: dict[str, Any], rejects: Rejects) -> None:
         f"{mark} {would}[bold]{data['new']:,}[/] new, {data['there_already']:,} there already, "
         + (f"[red]{rejects.count:,} rejected[/]" if rejects.count else "0 rejected")
     )
-    if data["created_tenants_and_units"]:
-        console.print(f"  {data['created_tenants_and_units']:,} tenants and units were made")
-    if data["ignored_columns"]:
-        console.print(f"  [dim]{data['ignored_columns']} other columns were not read[/]")
-    for line, reason in rejects.first:
-        console.print(f"  line {line:>6,}  {reason}", markup=False)
+    if made := data["created_tenants_and_units"]:
+        console.print(f"  made {made:,} missing tenants and units")
+    if ignored := data["ignored_columns"]:
+        console.print(f"  [dim]not read: {ignored} other column{'s' * (ignored != 1)}[/]")
     if rejects.count:
-        console.print(f"  all rejected lines: {rejects.path}", markup=False)
+        _print_rejects(console, rejects)
+
+
+def _print_rejects(console: Console, rejects: Rejects) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(justify="right", style="dim")
+    table.add_column()
+    for line, reason in rejects.first:
+        table.add_row(f"  line {line:,}", reason)
+    if rejects.count > len(rejects.first):
+        table.add_row("", f"and {rejects.count - len(rejects.first):,} more")
+    console.print(table)
+    console.print(f"  all rejected lines: {rejects.path}", markup=False, soft_wrap=True)
