@@ -7,6 +7,7 @@ ledger.
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TextIO
@@ -16,10 +17,12 @@ from freehold.adapters.sql.ledger import SqlLedger, WatchedClock
 from freehold.adapters.sql.migrations import problems
 from freehold.adapters.sql.session import Clock, Limits, Session
 from freehold.adapters.system import Onwards, SystemClock
+from freehold.application.handling import Handling
 from freehold.domain.errors import RefusedByState, UsageError
+from freehold.domain.rules import Rule
 from freehold.ports.inspection import Inspection
 from freehold.ports.system import Checkpoint
-from freehold.ports.telemetry import Level, Telemetry
+from freehold.ports.telemetry import UNHEARD, HandlerHung, Level, Telemetry
 from freehold.settings import Settings
 
 POSTGRES_SCHEMES = ("postgresql", "postgres")
@@ -147,6 +150,44 @@ def open_telemetry(settings: Settings, stream: TextIO | None = None) -> Telemetr
     from freehold.adapters.telling import Everybody
 
     return Everybody([LogLines(stream, level=Level[settings.logs.level.upper()])])
+
+
+def open_handling(settings: Settings, telemetry: Telemetry = UNHEARD) -> Handling:
+    """Import the handlers of all rules, for one worker.
+
+    Raises:
+        UsageError: one cannot be used; the sentence says why.
+    """
+    from freehold.adapters.handlers import PythonHandler, load_function
+
+    def hung(rule: str, seconds: float) -> None:
+        telemetry.tell(HandlerHung(rule, seconds))
+
+    handlers = {
+        rule.name: PythonHandler(
+            rule,
+            load_function(rule.handler),
+            seconds=rule.handler.time_limit.total_seconds(),
+            on_hung=hung,
+        )
+        for rule in settings.rules
+        if rule.handler is not None
+    }
+    return Handling(handlers, SystemClock())
+
+
+def handler_problems(rules: Sequence[Rule]) -> dict[str, str]:
+    """Try to import handlers; return by rule what is wrong, in a sentence each."""
+    from freehold.adapters.handlers import load_function
+
+    problems = {}
+    for rule in rules:
+        if rule.handler is not None:
+            try:
+                load_function(rule.handler)
+            except UsageError as error:
+                problems[rule.name] = str(error)
+    return problems
 
 
 def require_schema(ledger: SqlLedger) -> None:

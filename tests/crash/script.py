@@ -12,8 +12,9 @@ from datetime import UTC, datetime, timedelta
 from freehold.adapters.system import Onwards
 from freehold.application.rulestate import admit
 from freehold.domain.retries import RetryPolicy
-from freehold.domain.rules import Rule
+from freehold.domain.rules import HandlerSpec, Rule
 from freehold.domain.schedule import Every
+from freehold.ports.handlers import ExpiredBatch
 from freehold.ports.ledger import RuleState
 from freehold.ports.system import Checkpoint
 from freehold.testing.backdoor import BackDoor
@@ -36,6 +37,7 @@ ENDS = {
     DEFERS: "held",
     FUTURE: "held",
 }
+SEALS = HandlerSpec("tests.crash.script:seal", timedelta(seconds=10))
 ONWARDS = Onwards()
 LEDGER = (
     "operation",
@@ -66,12 +68,14 @@ class Script:
 
     url: str
     leased: bool = False
+    handled: bool = False
     attempts_max: int = 2
 
     @property
     def rule(self) -> Rule:
         """The rule that runs."""
-        return rule_of(self.url, self.attempts_max)
+        rule = rule_of(self.url, self.attempts_max)
+        return replace(rule, handler=SEALS) if self.handled else rule
 
     def reset(self) -> None:
         """Bring the database back to the beginning."""
@@ -124,6 +128,7 @@ class Script:
         with BackDoor(self.url) as door:
             wrong = [
                 *_wrong_ends(StandardTable(door)),
+                *(_wrong_seals(door) if self.handled else ()),
                 *find_violations(door, self.rule, clock.instant),
             ]
             wrong += pipeline.audit()
@@ -133,6 +138,12 @@ class Script:
         pipeline.close()
         changed = [name for name, digest in before.items() if after[name] != digest]
         return [*wrong, *(f"I30 running again changed {name}" for name in changed)]
+
+
+def seal(batch: ExpiredBatch) -> None:
+    """Do what a handler does: write a row for each hold, and fail at a second one."""
+    for hold in batch.holds:
+        batch.connection.execute(f"insert into seal values ({int(hold.key)})")
 
 
 def empty(door: BackDoor) -> None:
@@ -156,6 +167,11 @@ def _seed(table: StandardTable) -> None:
     table.hold(RAISES, START - timedelta(seconds=14), tenant="b", refusal=Refusal.RAISE)
     table.hold(DEFERS, START - timedelta(seconds=18), tenant="c", refusal=Refusal.DEFER)
     table.hold(FUTURE, LATER)
+
+
+def _wrong_seals(door: BackDoor) -> list[str]:
+    sealed = {row[0] for row in door.rows("select id from seal")}
+    return [] if sealed == {*PLAIN} else [f"the handler sealed {sorted(sealed)}"]
 
 
 def _wrong_ends(table: StandardTable) -> list[str]:

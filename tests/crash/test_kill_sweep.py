@@ -24,7 +24,8 @@ NOT_IN_THE_LOOPS = {Boundary.REVIEWED}
 TWICE = (Boundary.RELEASED, Boundary.COMMITTED)  # first kills that a second one follows
 LANE_SECONDS_MAX = 290
 Case = TypeVar("Case")
-LEASED = pytest.mark.parametrize("leased", [False, True], ids=["one transaction", "leased"])
+WAYS = {"one transaction": {}, "leased": {"leased": True}, "handler": {"handled": True}}
+WAY = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
 
 def trace_of(script: Script) -> list[Boundary]:
@@ -99,8 +100,8 @@ def releasing(trace: Sequence[Boundary]) -> list[int]:
 
 
 @LEASED
-def test_a_sample_of_kills_is_recovered_from(lanes: list[str], leased: bool) -> None:
-    scripts = [Script(url, leased) for url in lanes]
+def test_a_sample_of_kills_is_recovered_from(lanes: list[str], way: dict[str, bool]) -> None:
+    scripts = [Script(url, **way) for url in lanes]
     trace = trace_of(scripts[0])
     sqlite = lanes[0].startswith("sqlite")
     sample = {*range(1, len(trace) + 1, SQLITE_EVERY if sqlite else POSTGRES_EVERY)}
@@ -112,8 +113,8 @@ def test_a_sample_of_kills_is_recovered_from(lanes: list[str], leased: bool) -> 
 
 @LEASED
 @pytest.mark.proof
-def test_every_kill_is_recovered_from(lanes: list[str], leased: bool) -> None:
-    scripts = [Script(url, leased) for url in lanes]
+def test_every_kill_is_recovered_from(lanes: list[str], way: dict[str, bool]) -> None:
+    scripts = [Script(url, **way) for url in lanes]
     trace = trace_of(scripts[0])
     assert not in_lanes(scripts, range(1, len(trace) + 1), sweep)
     assert killed_at(scripts[0], len(trace) + 1) is None
@@ -121,8 +122,10 @@ def test_every_kill_is_recovered_from(lanes: list[str], leased: bool) -> None:
 
 @LEASED
 @pytest.mark.proof
-def test_a_second_kill_during_recovery_is_recovered_from(lanes: list[str], leased: bool) -> None:
-    scripts = [Script(url, leased, attempts_max=3) for url in lanes]
+def test_a_second_kill_during_recovery_is_recovered_from(
+    lanes: list[str], way: dict[str, bool]
+) -> None:
+    scripts = [Script(url, attempts_max=3, **way) for url in lanes]
     trace = trace_of(scripts[0])
     firsts = [nth for nth in releasing(trace) if trace[nth - 1] in TWICE]
     seconds = dict.fromkeys(trace[nth - 1] for nth in releasing(trace))
@@ -143,5 +146,5 @@ def sweep_twice(script: Script, cases: Iterable[tuple[int, Boundary]]) -> list[s
 
 def test_the_script_reaches_every_boundary(sqlite_url: str) -> None:
     url = prepare(sqlite_url)
-    reached = {*trace_of(Script(url)), *trace_of(Script(url, leased=True))}
+    reached = {boundary for way in WAYS.values() for boundary in trace_of(Script(url, **way))}
     assert reached == {*Boundary} - NOT_IN_THE_LOOPS

@@ -48,6 +48,7 @@ ALLOWED = {
     "classification": "transient, malformed or broken",
     "code": "the database's code for it",
     "retry_at": "when the operation can be claimed again",
+    "limit_seconds": "how long a handler was given",
     "guard": "the guard's name",
     "loop": "the loop that waits",
     "error": "the kind of trouble",

@@ -13,11 +13,13 @@ from datetime import datetime, timedelta
 
 from freehold.application.release import BatchResult, put_off_busy
 from freehold.application.rulestate import CAREFUL_BATCH
-from freehold.application.together import Tools, release_these
+from freehold.application.together import Tools, give_back, release_these
 from freehold.domain.errors import (
+    HANDLER,
     DatabaseAway,
     DatabaseBusy,
     DatabaseError,
+    HandlerFailed,
     RowRefused,
     RuleRefused,
     StatementTimedOut,
@@ -44,6 +46,7 @@ class Isolation:
     result: BatchResult = field(default_factory=BatchResult)
     _alone: dict[int, tuple[Claim, DatabaseError]] = field(default_factory=dict)
     _events: list[Event] = field(default_factory=list)
+    _sampled: list[tuple[Claim, DatabaseError]] = field(default_factory=list)
 
     def run(self, claims: Sequence[Claim], error: DatabaseError) -> BatchResult:
         """Cut a refused batch until the poison rows stand alone.
@@ -54,6 +57,8 @@ class Isolation:
         """
         self._blame_rule(error)
         if len(claims) == 1:
+            if self.rule.handler is not None and claims[0].failed_count == 0:
+                self._blame_rule_if_alike(claims, [error])  # batches begin small: ask at once
             self._note(claims[0], error)
         else:
             self._run_parts(claims, error)
@@ -79,18 +84,26 @@ class Isolation:
             if self._is_all_locked(claims, [why for _, why in failed]):
                 self._alone |= {claim.id: (claim, error) for claim in claims}
                 return
-            self._blame_rule_if_alike([why for _, why in failed])
+            self._blame_rule_if_alike(claims, [why for _, why in failed])
         for half, why in failed:
             self._cut(half, why)
 
     def _try(self, claims: Sequence[Claim]) -> DatabaseError | None:
         """Release claims in a transaction of their own; return why the database would not."""
+        self._renew(claims)
         try:
             self.result.add(release_these(self.tools, self.rule, claims, repeats=REPEATS))
         except CUTTABLE as error:
             self._blame_rule(error)
             return error
         return None
+
+    def _renew(self, claims: Sequence[Claim]) -> None:
+        """Prolong a handler's lease before each step, so that only progress prolongs it."""
+        token = claims[0].lease_token if claims else None
+        if token is not None and self.rule.handler is not None:
+            with self.tools.ledger.transaction() as tx:
+                tx.operations.renew(token, tx.now + self.tools.lease_span(self.rule))
 
     def _try_alone(self, claim: Claim) -> None:
         why = self._try([claim])
@@ -125,27 +138,59 @@ class Isolation:
             RuleRefused: the rule's statements are refused even where they meet no row.
         """
         if isinstance(error, RuleRefused):
+            if error.code == HANDLER:
+                raise error
             with self.tools.ledger.transaction() as tx:
                 tx.holds(self.rule).rehearse()
 
-    def _blame_rule_if_alike(self, errors: Sequence[DatabaseError]) -> None:
+    def _blame_rule_if_alike(
+        self, claims: Sequence[Claim], errors: Sequence[DatabaseError]
+    ) -> None:
         """Try three of the rule's newest rows alone; rows that failed before are no evidence.
 
         Raises:
             RuleRefused: all of them were refused alike.
         """
         first = errors[0]
-        if isinstance(first, DatabaseBusy) or any(one.code != first.code for one in errors):
+        if isinstance(first, DatabaseBusy) or any(one.likeness != first.likeness for one in errors):
             return
+        sample, wanted = self._sample(claims), SAMPLE - (len(claims) == 1)
+        alike = len(sample) >= wanted and all(
+            self._is_like(claim, first) for claim in sample[:wanted]
+        )
+        self._end_sample(alike=alike)
+        if alike:
+            said = first.place if isinstance(first, HandlerFailed) else first
+            raise RuleRefused(f"every row tried was refused: {said}", first.code)
+
+    def _sample(self, claims: Sequence[Claim]) -> Sequence[Claim]:
+        """Return fresh rows to try alone: the newest, else some of a batch that is leased to us."""
         with self.tools.ledger.transaction() as tx:
             newest = tx.operations.newest(self.rule.name, SAMPLE)
-        sample = [claim for claim in newest if claim.failed_count == 0]
-        if len(sample) == SAMPLE and all(self._is_like(claim, first) for claim in sample):
-            raise RuleRefused(f"every row tried was refused: {first}", first.code)
+        ours = [claim for claim in claims if claim.lease_token is not None]
+        spare = ours[::-1] if len(claims) > SAMPLE else []
+        return [claim for claim in (*newest, *spare) if claim.failed_count == 0]
 
     def _is_like(self, claim: Claim, error: DatabaseError) -> bool:
-        why = self._try([claim])
-        return why is not None and why.code == error.code
+        if self.rule.handler is None or claim.lease_token is not None:
+            why = self._try([claim])
+            return why is not None and why.likeness == error.likeness
+        leased = self._leased([claim], self.tools.lease_span(self.rule))
+        why = self._try(leased) if leased else None
+        if why is not None:
+            self._sampled.append((leased[0], why))
+        return why is not None and why.likeness == error.likeness
+
+    def _end_sample(self, *, alike: bool) -> None:
+        """Let rows that were leased for the sample answer for themselves, or for the rule."""
+        sampled, self._sampled = self._sampled, []
+        if not alike:
+            for claim, why in sampled:
+                self._note(claim, why)
+            return
+        for claim, _ in sampled:
+            with self.tools.ledger.transaction() as tx:
+                give_back(tx, [claim])
 
     # ----------------------------------------------------------------- after a lost connection
 

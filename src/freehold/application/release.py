@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from freehold.application.handling import Handling, Images, no_handler
 from freehold.domain.due import read_due
 from freehold.domain.errors import ChangeLost
 from freehold.domain.expiry import (
@@ -93,9 +94,16 @@ class _Doors:
 
 
 def release_batch(
-    tx: Transaction, rule: Rule, claims: Sequence[Claim], checkpoint: Checkpoint
+    tx: Transaction,
+    rule: Rule,
+    claims: Sequence[Claim],
+    checkpoint: Checkpoint,
+    handling: Handling | None = None,
 ) -> BatchResult:
     """Take claimed operations as far as they go in this transaction.
+
+    Args:
+        handling: calls the rule's handler, where it has one, when all else is written.
 
     Crash: nothing remains before the commit.
 
@@ -109,11 +117,17 @@ def release_batch(
     checkpoint.reach(Boundary.HOLDS_LOCKED)
     tally_ids = _write_tallies(tx, rule, doors)
     checkpoint.reach(Boundary.TALLIES_WRITTEN)
+    images = _images(holds, rule, doors.released)
     _release(holds, doors.released, tally_ids, checkpoint)
     _finish_skipped(tx, doors, tally_ids)
     _put_off(tx, doors)
     _to_review(tx, doors)
     checkpoint.reach(Boundary.SKIPS_WRITTEN)
+    if images:
+        if handling is None:
+            raise no_handler(rule)
+        handling.call(tx, rule, doors.released, images)
+        checkpoint.reach(Boundary.HANDLED)
     return _result(doors, tx.now)
 
 
@@ -176,6 +190,13 @@ def _release(
     checkpoint.reach(Boundary.RELEASED)
     holds.run_companions(ids, before=False)
     checkpoint.reach(Boundary.COMPANIONS_AFTER)
+
+
+def _images(holds: Holds, rule: Rule, released: Sequence[Claim]) -> Images:
+    """Read the rows for the rule's handler while they are as they were."""
+    if rule.handler is None or not released:
+        return {}
+    return holds.images([claim.id for claim in released])
 
 
 def _finish_skipped(tx: Transaction, doors: _Doors, tally_ids: dict[str | None, int]) -> None:

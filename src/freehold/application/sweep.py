@@ -18,7 +18,7 @@ from freehold.domain.operations import Claim
 from freehold.domain.retries import Failure, FailureClass, RetryPolicy
 from freehold.domain.rules import Rule
 from freehold.ports.holds import ScanCursor
-from freehold.ports.ledger import Ledger, Transaction
+from freehold.ports.ledger import Ledger, Put, Transaction
 from freehold.ports.system import Boundary, Checkpoint
 from freehold.ports.telemetry import (
     UNHEARD,
@@ -103,6 +103,7 @@ class Sweeper:
             lapsed = tx.operations.return_lapsed(PAGE)
             used_up = [claim for claim in lapsed if claim.attempt >= most.get(claim.rule, usual)]
             self._bury(tx, used_up)
+            _put_off_handled(tx, rules, lapsed)
         result.returned_count = len(lapsed) - len(used_up)
         result.buried_count = len(used_up)
         for claim in used_up:
@@ -135,3 +136,18 @@ class Sweeper:
             result.troubles.append((name, error))
             told = DatabaseTrouble(f"sweep, {name}", type(error).__name__, error.code)
             self.telemetry.tell(told)
+
+
+def _put_off_handled(tx: Transaction, rules: Sequence[Rule], lapsed: Sequence[Claim]) -> None:
+    """Let operations of rules with a handler wait as after any failed attempt.
+
+    It may be the handler that ends the process: every service would fall to it within a lease.
+    """
+    policies = {rule.name: rule.retry for rule in rules if rule.handler is not None}
+    put = []
+    for claim in lapsed:
+        policy = policies.get(claim.rule)
+        delay = None if policy is None else policy.delay_after(claim.attempt, luck=0.5)
+        if delay is not None:
+            put.append(Put(claim.id, LEASE_ENDED, tx.now + delay, claim.deferrals))
+    tx.operations.put_off(put)

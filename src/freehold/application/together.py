@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
+from freehold.application.handling import Handling
 from freehold.application.release import BatchResult, release_batch
 from freehold.application.repeat import REPEATS_MAX, repeated
 from freehold.application.rulestate import admit
@@ -17,6 +19,9 @@ from freehold.ports.ledger import Ledger, Put, Transaction
 from freehold.ports.system import Checkpoint, Dice, Pause
 from freehold.ports.telemetry import UNHEARD, BatchFinished, Telemetry
 
+LEASE = timedelta(seconds=30)
+RULE_PAUSED = "rule paused"
+
 
 @dataclass(frozen=True, slots=True)
 class Tools:
@@ -27,6 +32,15 @@ class Tools:
     dice: Dice
     pause: Pause
     telemetry: Telemetry = UNHEARD
+    handling: Handling | None = None
+    lease: timedelta = LEASE
+
+    def lease_span(self, rule: Rule) -> timedelta:
+        """Return how long a claim of the rule lasts; a handler may use up its time limit.
+
+        On SQLite a write of that length is followed by a pause of that length.
+        """
+        return self.lease if rule.handler is None else self.lease + rule.handler.time_limit
 
     def tell(self, batch: BatchResult) -> None:
         """Tell what a batch ended, once its transaction is committed."""
@@ -58,9 +72,12 @@ def release_these(
                 return
             if not may_run(tx, rule):
                 raise DatabaseBusy(f"another batch of rule {rule.name} runs its companions")
-            ids = [claim.id for claim in claims]
-            ours = tx.operations.claim_these(ids, claims[0].lease_token)
-            done = release_batch(tx, rule, ours, tools.checkpoint) if ours else BatchResult()
+            ours = _still_ours(tx, rule, claims)
+            done = (
+                release_batch(tx, rule, ours, tools.checkpoint, tools.handling)
+                if ours
+                else BatchResult()
+            )
 
     repeated(attempt, tools.dice, tools.pause, repeats)
     tools.tell(done)
@@ -75,6 +92,22 @@ def _guarded(tx: Transaction, claims: Sequence[Claim]) -> BatchResult:
         ours = tx.operations.claim_these(ids, token)
         tx.operations.put_off([Put(one.id, reason, tx.now, one.deferrals) for one in ours])
     return BatchResult(deferred=Counter({DeferReason.GUARDED: len(ids)}))
+
+
+def _still_ours(tx: Transaction, rule: Rule, claims: Sequence[Claim]) -> Sequence[Claim]:
+    """Lock what is still to do; customer code runs under a lease that is still ours, or not."""
+    ids, token = [claim.id for claim in claims], claims[0].lease_token
+    if rule.handler is None:
+        return tx.operations.claim_these(ids, token)
+    return [] if token is None else tx.operations.still_leased(ids, token)
+
+
+def give_back(tx: Transaction, claims: Sequence[Claim]) -> None:
+    """End the lease of a batch before its time; the attempts that it counted are taken back."""
+    leased = [claim.id for claim in claims if claim.lease_token is not None]
+    if leased:
+        ours = tx.operations.claim_these(leased, claims[0].lease_token)
+        tx.operations.put_off([Put(one.id, RULE_PAUSED, tx.now, one.deferrals) for one in ours])
 
 
 def may_run(tx: Transaction, rule: Rule) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from freehold.application.handling import Handling, lease_some, no_handler
 from freehold.application.isolate import CUTTABLE, Isolation
 from freehold.application.pauses import set_aside
 from freehold.application.release import BatchResult, release_batch
@@ -26,20 +27,18 @@ from freehold.application.rulestate import (
     resume,
     trust_again,
 )
-from freehold.application.together import Tools, finished, may_run, release_these
+from freehold.application.together import LEASE, Tools, finished, give_back, may_run, release_these
 from freehold.domain.errors import DatabaseAway, DatabaseBusy, DatabaseError, RuleRefused
 from freehold.domain.expiry import DeferReason
 from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
-from freehold.ports.ledger import Ledger, Put, RuleCondition, RuleState, Transaction
+from freehold.ports.ledger import Ledger, RuleCondition, RuleState, Transaction
 from freehold.ports.system import Boundary, Checkpoint, Dice, Pause
 from freehold.ports.telemetry import UNHEARD, Telemetry
 
-LEASE = timedelta(seconds=30)
 # A scanned page may commit this long after its now; what commits later waits for the sweep.
 FLOOR_OVERLAP = timedelta(seconds=2)
 CLEAN_BATCHES = 10
-RULE_PAUSED = "rule paused"
 
 
 class PassEnd(StrEnum):
@@ -115,8 +114,9 @@ class Worker:
         *,
         lease: timedelta = LEASE,
         telemetry: Telemetry = UNHEARD,
+        handling: Handling | None = None,
     ) -> None:
-        self._tools = Tools(ledger, checkpoint, dice, pause, telemetry)
+        self._tools = Tools(ledger, checkpoint, dice, pause, telemetry, handling, lease)
         self._ledger = ledger
         self._lease = lease
         self._memories: dict[str, _Memory] = {}
@@ -204,12 +204,12 @@ class Worker:
             if aside_count:
                 taken.result = BatchResult(deferred=Counter({DeferReason.PAUSED: aside_count}))
             self._tools.checkpoint.reach(Boundary.CLAIMED)
-            if taken.claims and not taken.state.leased:
+            if taken.claims and taken.claims[0].lease_token is None:
                 taken.result = release_batch(tx, rule, taken.claims, self._tools.checkpoint)
 
     def _under_lease(self, rule: Rule, taken: _Taken) -> None:
         """Release what was leased; never repeated with its claim, which would strand the lease."""
-        if taken.claims and taken.state is not None and taken.state.leased:
+        if taken.claims and taken.claims[0].lease_token is not None:
             self._tools.checkpoint.reach(Boundary.LEASE_COMMITTED)
             taken.result = release_these(self._tools, rule, taken.claims)
 
@@ -217,12 +217,43 @@ class Worker:
         self, tx: Transaction, rule: Rule, taken: _Taken, state: RuleState
     ) -> Sequence[Claim]:
         size = min(batch_size(self._ledger, rule), state.batch_limit or rule.batch_size)
+        if rule.handler is not None:
+            return self._claim_for_handler(tx, rule, taken, size)
         if taken.named is not None:
             return _claim_named(tx, rule, taken.named, size, self._until(tx, state))
         memory = self._memory(rule)
         if state.leased:
             return tx.operations.lease(rule.name, size, memory.floor, tx.now + self._lease)
         return _claim_on(tx, rule, size, memory)
+
+    def _claim_for_handler(
+        self, tx: Transaction, rule: Rule, taken: _Taken, size: int
+    ) -> Sequence[Claim]:
+        """Lease what one call of the handler may get.
+
+        Where all writers wait for one another, only one batch at a time has a lease: the others
+        would lose theirs while they wait.
+        """
+        handling = self._tools.handling
+        if handling is None:
+            raise no_handler(rule)
+        if self._ledger.one_writer and tx.operations.any_leased():
+            if taken.named is not None or taken.is_probe:
+                raise DatabaseBusy("another batch has a lease, and all writers wait for it")
+            return ()
+        size = min(size, handling.size(rule, self._lease.total_seconds()))
+        return lease_some(
+            tx, self._found(tx, rule, taken, size), tx.now + self._tools.lease_span(rule)
+        )
+
+    def _found(self, tx: Transaction, rule: Rule, taken: _Taken, size: int) -> Sequence[Claim]:
+        if taken.named is not None:
+            return _claim_named(tx, rule, taken.named, size, None)
+        memory = self._memory(rule)
+        found = tx.operations.claim(rule.name, size, memory.floor)
+        if not found:
+            memory.floor = tx.now - FLOOR_OVERLAP
+        return found
 
     def _until(self, tx: Transaction, state: RuleState) -> datetime | None:
         return tx.now + self._lease if state.leased else None
@@ -255,7 +286,7 @@ class Worker:
         """Pause a rule that fails as a whole."""
         with self._ledger.transaction() as tx:
             pause(tx, rule, reason)
-            _give_back(tx, taken.claims)
+            give_back(tx, taken.claims)
         return PassResult(PassEnd.PAUSED)
 
     def _after_loss(self, rule: Rule, taken: _Taken) -> PassResult:
@@ -264,10 +295,12 @@ class Worker:
         memory.lost, memory.lost_at = True, taken.server_started_at
         if self._tell_loss(rule) is RuleCondition.PAUSED:
             with self._ledger.transaction() as tx:
-                _give_back(tx, taken.claims)
+                give_back(tx, taken.claims)
             return PassResult(PassEnd.PAUSED)
         try:
-            result = Isolation(self._tools, rule).run_careful(taken.claims, self._lease)
+            result = Isolation(self._tools, rule).run_careful(
+                taken.claims, self._tools.lease_span(rule)
+            )
         except RuleRefused as error:
             return self._paused(rule, taken, str(error))
         return self._worked(rule, taken, result)
@@ -325,11 +358,3 @@ def _claim_named(
     if leased_until is None:
         return ours
     return tx.operations.lease_these([claim.id for claim in ours], leased_until)
-
-
-def _give_back(tx: Transaction, claims: Sequence[Claim]) -> None:
-    """End the lease of a batch before its time; the attempts that it counted are taken back."""
-    leased = [claim.id for claim in claims if claim.lease_token is not None]
-    if leased:
-        ours = tx.operations.claim_these(leased, claims[0].lease_token)
-        tx.operations.put_off([Put(one.id, RULE_PAUSED, tx.now, one.deferrals) for one in ours])

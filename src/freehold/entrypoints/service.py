@@ -22,7 +22,7 @@ from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
 from freehold.application.together import Tools
 from freehold.application.work import PassEnd, Worker
-from freehold.bootstrap import open_ledger
+from freehold.bootstrap import open_handling, open_ledger
 from freehold.domain.errors import DatabaseAway, DatabaseError, WorkLeft
 from freehold.domain.rules import Rule
 from freehold.entrypoints.pacing import AHEAD_SECONDS, SHORTEST_SECONDS, IdlePause
@@ -202,6 +202,7 @@ class Service:
             self.stop,
             lease=self.settings.loops.lease,
             telemetry=self.telemetry,
+            handling=open_handling(self.settings, self.telemetry),
         )
         self.workers.append(worker)
 
@@ -320,7 +321,15 @@ def drain_once(
     straight = StraightPages(tools)
     scanner = Scanner(ledger, checkpoint, straight=straight)
     scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", checkpoint)
-    worker = Worker(ledger, checkpoint, tools.dice, stop, telemetry=telemetry)
+    worker = Worker(
+        ledger,
+        checkpoint,
+        tools.dice,
+        stop,
+        lease=settings.loops.lease,
+        telemetry=telemetry,
+        handling=open_handling(settings, telemetry),
+    )
     drain = _Drainer(ledger, scheduler, worker, budget, stop)
     straight.halt, straight.total = drain.used_up, drain.done.total
     try:

@@ -26,6 +26,7 @@ class Boundary(StrEnum):
     RELEASED = "released, not committed"
     SKIPS_WRITTEN = "skips written"
     COMPANIONS_AFTER = "companions after done"
+    HANDLED = "handler done"
     BEFORE_COMMIT = "before commit"
     COMMITTED = "committed, not acknowledged"
     FAILURE_CLASSIFIED = "failure classified"

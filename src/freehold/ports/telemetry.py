@@ -188,6 +188,16 @@ class RuleResumed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class HandlerHung(Event):
+    """A handler could not be stopped, and this process ends for it; its holds are tried again."""
+
+    name: ClassVar[str] = "handler hung"
+    usual_level: ClassVar[Level] = Level.WARNING
+    rule: str
+    limit_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class GuardTripped(Event):
     """A guard froze releases; `freehold guard show` has the figures.
 
@@ -253,6 +263,7 @@ EVENTS: tuple[type[Event], ...] = (
     SweepFinished,
     RulePaused,
     RuleResumed,
+    HandlerHung,
     GuardTripped,
     GuardReleased,
     DatabaseTrouble,

@@ -16,6 +16,7 @@ from freehold.domain.rules import (
     Companion,
     Condition,
     DeleteRow,
+    HandlerSpec,
     Mode,
     Predicate,
     Rule,
@@ -103,7 +104,14 @@ def _rule(shape: RuleShape, loops: LoopsShape) -> Rule:
         again=Again(shape.again),
         attach_limit=shape.attach_limit,
         batch_size=shape.batch,
+        handler=_handler(shape, loops),
     )
+
+
+def _handler(shape: RuleShape, loops: LoopsShape) -> HandlerSpec | None:
+    if shape.handler is None:
+        return None
+    return HandlerSpec(shape.handler, shape.handler_timeout or loops.lease / 2)
 
 
 def predicate(alternatives: list[Alternative]) -> Predicate:

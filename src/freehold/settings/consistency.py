@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import NamedTuple
 
 from freehold.adapters.sql.statements import parameters
 from freehold.domain.due import DueKind, check_zone
-from freehold.domain.rules import Literal, Now, Test
+from freehold.domain.rules import Literal, Mode, Now, Test
 from freehold.domain.schedule import Cron, ScheduleError, parse_schedule
 from freehold.settings.notation import Comparison, duration_text
 from freehold.settings.shape import (
@@ -37,6 +37,7 @@ _PASSED_OVER = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$""",
     re.DOTALL,
 )
+_FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _ENDS_TRANSACTION = ("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release")
 
 
@@ -54,7 +55,7 @@ def findings(shape: FileShape) -> list[Finding]:
         *_retention(shape.retention),
         *_built_in(shape.holds),
         *_names(shape),
-        *_rules(shape.rules),
+        *_rules(shape),
     ]
 
 
@@ -96,9 +97,9 @@ def _names(shape: FileShape) -> Iterator[Finding]:
             )
 
 
-def _rules(rules: Sequence[RuleShape]) -> Iterator[Finding]:
-    for index, rule in enumerate(rules):
-        for place, text in _rule(rule):
+def _rules(shape: FileShape) -> Iterator[Finding]:
+    for index, rule in enumerate(shape.rules):
+        for place, text in (*_rule(rule), *_handler(rule, shape.loops)):
             yield Finding(f"rules[{index}].{place}", f"{text} (rule {rule.name!r}).")
 
 
@@ -109,6 +110,19 @@ def _rule(rule: RuleShape) -> Iterator[Finding]:
     yield from _expire(rule)
     yield from _schedule(rule)
     yield from _companions(rule)
+
+
+def _handler(rule: RuleShape, loops: LoopsShape) -> Iterator[Finding]:
+    if rule.handler is None:
+        if rule.handler_timeout is not None:
+            yield Finding("handler_timeout", "limits a handler, and there is none; remove it")
+        return
+    if not _FUNCTION.fullmatch(rule.handler):
+        yield Finding("handler", "must name a function as package.module:function")
+    if rule.mode != Mode.RESERVATION.value:
+        yield Finding("handler", 'needs mode = "reservation", so that its failures are counted')
+    if rule.handler_timeout is not None and rule.handler_timeout >= loops.lease:
+        yield Finding("handler_timeout", "must be shorter than loops.lease")
 
 
 def _companions(rule: RuleShape | HoldsShape) -> Iterator[Finding]:

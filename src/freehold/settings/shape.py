@@ -328,6 +328,18 @@ class RuleShape(Shape):
     retry: RetryShape = Field(
         default_factory=empty(RetryShape), description="When a failed operation is tried again."
     )
+    handler: str | None = Field(
+        None,
+        description="A Python function, called with each batch of released holds inside their "
+        "transaction; needs mode reservation.",
+        examples=["shop.hooks:released"],
+    )
+    handler_timeout: Span | None = Field(
+        None,
+        description="How long one call of the handler may take, shorter than loops.lease; absent: "
+        "half of loops.lease.",
+        examples=["5s"],
+    )
 
 
 def _same(words: Any, kinds: Any) -> bool:

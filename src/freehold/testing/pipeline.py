@@ -19,7 +19,7 @@ from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
 from freehold.application.together import Tools, release_these
 from freehold.application.work import PassEnd, Worker
-from freehold.bootstrap import open_ledger
+from freehold.bootstrap import open_handling, open_ledger
 from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
 from freehold.ports.system import Checkpoint
@@ -62,13 +62,22 @@ class Pipeline:
         self.ledger = open_ledger(
             settings, checkpoint=self.checkpoint, clock=self.clock, considerate=False
         )
-        self._tools = Tools(self.ledger, self.checkpoint, SteadyDice(), StopRequest())
+        handling = open_handling(settings)
+        self._tools = Tools(
+            self.ledger, self.checkpoint, SteadyDice(), StopRequest(), handling=handling
+        )
         self.straight = StraightPages(self._tools)
         self.scanner = Scanner(self.ledger, self.checkpoint, straight=self.straight)
         self.scheduler = Scheduler(
             self.ledger, self.scanner, SystemClock(), self.runner, self.checkpoint
         )
-        self.worker = Worker(self.ledger, self.checkpoint, self._tools.dice, self._tools.pause)
+        self.worker = Worker(
+            self.ledger,
+            self.checkpoint,
+            self._tools.dice,
+            self._tools.pause,
+            handling=handling,
+        )
         self.sweeper = Sweeper(self.ledger, self.checkpoint, self.scanner)
 
     def fire(self) -> int:

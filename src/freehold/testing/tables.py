@@ -165,7 +165,7 @@ class StandardTable:
 
     def clear(self) -> None:
         """Empty the tables."""
-        for name in ("receipt", "refusal", "reservation", "history", "stock"):
+        for name in ("receipt", "seal", "refusal", "reservation", "history", "stock"):
             self.door.execute(f"delete from {name}")
         self.door.execute("insert into stock values (1, 0), (2, 0)")
 

@@ -210,11 +210,17 @@ def work(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
     from freehold.adapters.system import Onwards, StopRequest, SystemDice
     from freehold.application.release import BatchResult
     from freehold.application.work import PassEnd, Worker
+    from freehold.bootstrap import open_handling, open_telemetry
 
     call = invocation(context)
+    settings = call.settings()
+    lease = settings.loops.lease
+    handling = open_handling(settings, open_telemetry(settings))
     total = BatchResult()
     with call.ledger() as ledger:
-        worker = Worker(ledger, Onwards(), SystemDice(), StopRequest())
+        worker = Worker(
+            ledger, Onwards(), SystemDice(), StopRequest(), lease=lease, handling=handling
+        )
         for one in _chosen(call, rule):
             while (done := worker.work(one)).end is PassEnd.WORKED:
                 total.add(done.batch)
