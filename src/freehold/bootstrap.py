@@ -7,6 +7,7 @@ ledger.
 from __future__ import annotations
 
 import socket
+import sqlite3
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -188,6 +189,31 @@ def handler_problems(rules: Sequence[Rule]) -> dict[str, str]:
             except UsageError as error:
                 problems[rule.name] = str(error)
     return problems
+
+
+def join(connection: object, *, clock: Clock | None = None) -> SqlLedger:
+    """Return a ledger inside the open transaction of a caller's connection.
+
+    Its transactions begin and end nothing; they give the connection back as it was.
+
+    Args:
+        connection: of psycopg 3, or of `sqlite3`.
+
+    Raises:
+        UsageError: the connection is of another driver.
+    """
+    if isinstance(connection, sqlite3.Connection):
+        from freehold.adapters.sql.joined_sqlite import JoinedSqlite
+
+        return SqlLedger(JoinedSqlite(connection, SystemClock(), clock=clock), Onwards())
+    if any(base.__module__ == "psycopg" for base in type(connection).__mro__):
+        from freehold.adapters.sql.joined_postgres import JoinedPostgres, checked
+
+        return SqlLedger(JoinedPostgres(checked(connection), clock=clock), Onwards())
+    raise UsageError(
+        "The connection must be an open one of psycopg 3 or of sqlite3; "
+        f"{type(connection).__name__} is neither."
+    )
 
 
 def require_schema(ledger: SqlLedger) -> None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HEADER_LINES = ("-- Purpose:", "-- Caller:", "-- Index:")
-CLOCK_STATEMENT = "database_now"
-# What reads a clock: the instant of a transaction is read once, by one statement.
+CLOCK_STATEMENTS = ("database_now", "join_caller")
+# What reads a clock: the instant of a transaction is read once, by one statement, which begins it.
 CLOCKS = re.compile(
     r"\b(now|clock_timestamp|transaction_timestamp|statement_timestamp|timeofday)\s*\("
     r"|\b(current_timestamp|current_date|current_time|localtime|localtimestamp)\b"
@@ -80,7 +80,7 @@ def test_no_statement_reads_a_clock() -> None:
     assert not [
         statement.place
         for statement in source.statements()
-        if statement.name != CLOCK_STATEMENT and CLOCKS.search(statement.body)
+        if statement.name not in CLOCK_STATEMENTS and CLOCKS.search(statement.body)
     ]
 
 

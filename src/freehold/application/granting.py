@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from freehold.application.straight import release_straight
+from freehold.application.together import may_run
 from freehold.domain.due import read_due
 from freehold.domain.errors import (
     HoldLapsed,
@@ -142,11 +143,12 @@ def _require_release(tx: Transaction, rule: Rule, lapsed: Hold) -> None:
     state = tx.rules.read(rule.name)
     stopped = state is not None and (
         state.condition is RuleCondition.PAUSED
+        or state.fingerprint != rule.fingerprint
         or state.guard is not None
         or state.pause_of(Role.WORK, tx.now) is not None
         or lapsed.tenant in state.paused_tenants(tx.now, Role.WORK)
     )
-    if stopped or rule.handler is not None:
+    if stopped or rule.handler is not None or not may_run(tx, rule):
         raise _not_yet_released(lapsed)
 
 

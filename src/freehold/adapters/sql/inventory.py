@@ -84,7 +84,8 @@ class SqlTenants:
     def find(self, after_id: str, limit: int) -> Sequence[Tenant]:
         """Return tenants in id order."""
         return [
-            _tenant(row) for row in self._sql.rows("find_own_tenants", after_id=after_id, limit=limit)
+            _tenant(row)
+            for row in self._sql.rows("find_own_tenants", after_id=after_id, limit=limit)
         ]
 
     def read(self, ids: Sequence[str]) -> Sequence[Tenant]:

@@ -139,6 +139,16 @@ class SqlLedger:
             raise
         self._checkpoint.reach(Boundary.COMMITTED)
 
+    @contextmanager
+    def glance(self) -> Iterator[SqlTransaction]:
+        """Read beside what others write: no lock is taken, and nothing may be written."""
+        now = self.session.begin(read_only=True)
+        try:
+            clocks = SqlHostClocks(self._runner, self._memory, None)
+            yield SqlTransaction(self, self._runner, now, clocks)
+        finally:
+            self.session.rollback()
+
     @property
     def runner(self) -> Runner:
         """Return what runs the ledger's own statements."""

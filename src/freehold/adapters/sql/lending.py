@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from freehold.domain.errors import DatabaseError, HandlerFailed
+from freehold.domain.errors import DatabaseError, HandlerFailed, UsageError
 
 CHAIN_MAX = 20  # exceptions, each the cause or the context of the one before
 MUST_NOT_END = (
@@ -50,3 +50,12 @@ def raise_as(ours: DatabaseError | None, failed: HandlerFailed) -> None:
     if ours is not None:
         raise ours from failed
     raise failed
+
+
+def refused() -> Iterator[Lent]:
+    """Refuse to lend a transaction that is another application's own.
+
+    Raises:
+        UsageError: always.
+    """
+    raise UsageError("A handler does not run inside another application's transaction.")

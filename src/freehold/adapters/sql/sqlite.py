@@ -93,7 +93,7 @@ def _unhex(text: str | None) -> bytes | None:
 _WRITE_JSON = json.JSONEncoder(ensure_ascii=False, default=encode).encode
 
 
-def _read_text(raw: bytes) -> str:
+def read_text(raw: bytes) -> str:
     """Read text that may not be UTF-8: one bad value must not stop a scan."""
     return raw.decode(errors="replace")
 
@@ -169,7 +169,7 @@ class SqliteSession:
             except sqlite3.Error:
                 connection.close()
                 raise
-            connection.text_factory = _read_text
+            connection.text_factory = read_text
             connection.set_progress_handler(self._is_over_time, STEPS_BETWEEN_LOOKS)
             connection.create_function("unhex", 1, _unhex, deterministic=True)
             self._connection = connection

@@ -14,6 +14,31 @@ select clock_timestamp(), pg_postmaster_start_time(),
        set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
 
+-- name: join_caller
+-- Purpose: read the clock and the caller's settings, and pin ours until we give them back.
+-- Caller: adapters.sql.joined_postgres, first in every call
+-- Index: none
+with was as materialized (
+    select json_object_agg(n.name, current_setting(n.name))::text as settings
+    from unnest(array['client_encoding', 'TimeZone', 'DateStyle', 'IntervalStyle',
+                      'extra_float_digits', 'bytea_output', 'search_path', 'plan_cache_mode',
+                      'enable_seqscan', 'jit']) as n (name))
+select clock_timestamp(), was.settings,
+       set_config('client_encoding', 'UTF8', true),
+       set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO, YMD', true),
+       set_config('IntervalStyle', 'postgres', true), set_config('extra_float_digits', '1', true),
+       set_config('bytea_output', 'hex', true), set_config('search_path', 'public, pg_temp', true),
+       set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
+from was
+
+-- name: leave_caller
+-- Purpose: give the caller's settings back.
+-- Caller: adapters.sql.joined_postgres, last in every call
+-- Index: none
+select set_config(n.name, n.text, true)
+from unnest(:names::text[], :values::text[]) as n (name, text)
+
 -- name: lock_rule
 -- Purpose: keep others from changing a rule's state until the transaction ends.
 -- Caller: adapters.sql.rules

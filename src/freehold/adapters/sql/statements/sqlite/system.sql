@@ -1,3 +1,10 @@
+-- name: join_caller
+-- Purpose: take the write lock within the caller's transaction; no row is changed.
+-- Differs: PostgreSQL reads the clock and pins settings here; SQLite has no settings in our way.
+-- Caller: adapters.sql.joined_sqlite, first in every call
+-- Index: none
+update {s}lease_token set last = last where false
+
 -- name: lock_rule
 -- Purpose: keep others from changing a rule's state until the transaction ends.
 -- Differs: the transaction is the only writer already.

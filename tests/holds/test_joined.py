@@ -1,0 +1,231 @@
+"""The functions of `freehold.holds` inside a transaction of the caller's."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg.adapt import Dumper, Loader
+from psycopg.rows import dict_row
+
+from freehold import holds
+from freehold.bootstrap import sqlite_path
+from freehold.testing.backdoor import BackDoor
+from tests.holds.hotel import NIGHT, QUARTER, connect, events, host_of, prepare, statuses
+
+if TYPE_CHECKING:
+    from freehold.domain.inventory import Hold
+
+TOMORROW = datetime.now(UTC) + timedelta(days=1)
+
+
+def _held(connection: Any, unit: int | str, **changes: Any) -> Hold:
+    return holds.hold(
+        connection, **{"tenant": "anna", "unit": unit, "window": QUARTER, **changes}
+    ).hold
+
+
+def test_what_was_held_is_there_after_the_callers_commit(database_url: str) -> None:
+    unit, *_ = prepare(database_url)
+    with host_of(database_url) as connection, BackDoor(database_url) as door:
+        hold = _held(connection, "room 0", starts_at=NIGHT.starts_at, ends_at=NIGHT.ends_at)
+        assert (hold.unit_id, hold.stay) == (unit, NIGHT)
+        assert statuses(door) == events(door) == []
+        connection.commit()
+        assert holds.still_held(connection, hold.token)
+        assert holds.still_held(connection, str(hold.token))
+        renewed = holds.renew(connection, hold.token, until=TOMORROW)
+        assert renewed.token != hold.token
+        assert not holds.still_held(connection, hold.token)
+        confirmed = holds.confirm(connection, str(renewed.token))
+        assert holds.confirm(connection, renewed.token) == confirmed
+        assert holds.read(connection, renewed.token) == confirmed
+        cancelled = holds.cancel(connection, renewed.token)
+        assert holds.cancel(connection, renewed.token) == cancelled
+        connection.commit()
+        assert statuses(door) == ["cancelled"]
+        names = ("held", "renewed", "confirmed", "cancelled")
+        assert events(door) == [f"hold.{name}.v1" for name in names]
+
+
+def test_a_rollback_of_the_callers_leaves_nothing(database_url: str) -> None:
+    unit, *_ = prepare(database_url)
+    with host_of(database_url) as connection, BackDoor(database_url) as door:
+        _held(connection, unit)
+        connection.rollback()
+        assert statuses(door) == events(door) == []
+        hold = _held(connection, unit)
+        connection.commit()
+        holds.confirm(connection, hold.token)
+        connection.rollback()
+        assert (statuses(door), events(door)) == (["held"], ["hold.held.v1"])
+
+
+def test_it_stands_and_falls_with_a_savepoint(database_url: str) -> None:
+    first, second, *_ = prepare(database_url)
+    with host_of(database_url) as connection, BackDoor(database_url) as door:
+        connection.execute("create table note (text text)")
+        connection.commit()
+        _held(connection, first)
+        connection.execute("insert into note values ('mine')")
+        connection.execute("savepoint here")
+        _held(connection, second)
+        connection.execute("rollback to savepoint here")
+        connection.commit()
+        assert (statuses(door), events(door)) == (["held"], ["hold.held.v1"])
+        assert door.one("select text from note") == "mine"
+
+
+def test_a_refusal_leaves_the_transaction_usable(database_url: str) -> None:
+    unit, other, *_ = prepare(database_url)
+    with host_of(database_url) as connection, BackDoor(database_url) as door:
+        hold = _held(connection, unit)
+        with pytest.raises(holds.HoldTaken, match=f"hold {hold.id} until") as taken:
+            _held(connection, unit)
+        assert (taken.value.hold_id, taken.value.hold_until) == (hold.id, hold.hold_until)
+        holds.confirm(connection, hold.token)
+        with pytest.raises(holds.HoldTaken, match="confirmed"):
+            _held(connection, unit)
+        for no_token in (UUID(int=1), "no token", "", None):
+            with pytest.raises(holds.UnknownHold):
+                holds.confirm(connection, no_token)  # type: ignore[arg-type]
+        with pytest.raises(holds.UnknownUnit):
+            _held(connection, "no room")
+        with pytest.raises(holds.UnknownUnit):
+            _held(connection, 10**9)
+        with pytest.raises(holds.UsageError, match="either window or until"):
+            _held(connection, other, until=TOMORROW)
+        with pytest.raises(holds.UsageError, match="future"):
+            _held(connection, other, window=timedelta(0))
+        with pytest.raises(holds.UsageError, match="both"):
+            _held(connection, other, starts_at=TOMORROW)
+        with pytest.raises(holds.HoldLapsed, match="confirmed"):
+            holds.renew(connection, hold.token, window=QUARTER)
+        _held(connection, other)
+        connection.commit()
+        assert statuses(door) == ["confirmed", "held"]
+
+
+def test_a_second_call_with_a_reference_returns_the_same_hold(database_url: str) -> None:
+    unit, other, *_ = prepare(database_url)
+    with host_of(database_url) as connection, BackDoor(database_url) as door:
+        first = holds.hold(connection, tenant="anna", unit=unit, window=QUARTER, reference="r")
+        again = holds.hold(connection, tenant="anna", unit=unit, window=QUARTER, reference="r")
+        assert (first.is_new, again.is_new, again.hold) == (True, False, first.hold)
+        with pytest.raises(holds.RefusedByState, match="another unit or stay"):
+            _held(connection, other, reference="r")
+        holds.cancel(connection, first.hold.token)
+        with pytest.raises(holds.HoldLapsed, match=r"cancelled already\. Use a new reference"):
+            _held(connection, unit, reference="r")
+        connection.commit()
+        assert statuses(door) == ["cancelled"]
+
+
+class _Shouting(Loader):
+    def load(self, data: Any) -> str:
+        return "changed by the caller"
+
+
+class _Mumbling(Dumper):
+    def dump(self, obj: Any) -> bytes:
+        return b"changed by the caller"
+
+
+def test_the_callers_session_on_postgres_does_not_matter(postgres_url: str) -> None:
+    unit, *_ = prepare(postgres_url)
+    settings = {
+        "timezone": "America/St_Johns",
+        "datestyle": "German, DMY",
+        "intervalstyle": "iso_8601",
+        "search_path": '"$user", public',
+        "bytea_output": "escape",
+        "extra_float_digits": "0",
+        "enable_seqscan": "on",
+        "plan_cache_mode": "force_generic_plan",
+        "client_encoding": "LATIN1",
+        "jit": "on",
+    }
+    with psycopg.connect(postgres_url, row_factory=dict_row, prepare_threshold=0) as connection:
+        for oid in ("text", "int8", "timestamptz", "uuid", "bool", "json"):
+            connection.adapters.register_loader(oid, _Shouting)
+        for kind in (str, int, datetime, UUID, list):
+            connection.adapters.register_dumper(kind, _Mumbling)
+        for name, value in settings.items():
+            connection.execute(f"set {name} to '{value}'".encode())
+        connection.execute(b'set search_path to "$user", public')
+        connection.execute(b"set local work_mem to '5MB'")
+        before = _all_settings(connection)
+        hold = _held(connection, "room 0", reference="Zoë €")
+        with pytest.raises(holds.HoldTaken):
+            _held(connection, unit)
+        holds.still_held(connection, hold.token)
+        assert holds.confirm(connection, hold.token).reference == "Zoë €"
+        assert _all_settings(connection) == before
+        connection.commit()
+        before[b"work_mem"] = b"4096"
+        assert _all_settings(connection) == before
+
+
+def _all_settings(connection: psycopg.Connection[Any]) -> dict[bytes | None, bytes | None]:
+    found = connection.pgconn.exec_(b"select name, setting from pg_settings order by name")
+    return {found.get_value(n, 0): found.get_value(n, 1) for n in range(found.ntuples)}
+
+
+def test_the_callers_session_on_sqlite_does_not_matter(sqlite_url: str) -> None:
+    unit, *_ = prepare(sqlite_url)
+    with closing(connect(sqlite_url)) as connection:
+        connection.row_factory = sqlite3.Row
+        connection.text_factory = bytes
+        hold = _held(connection, "room 0", reference="Zoë €")
+        with pytest.raises(holds.HoldTaken):
+            _held(connection, unit)
+        assert holds.still_held(connection, hold.token)
+        assert holds.confirm(connection, hold.token).reference == "Zoë €"
+        assert (connection.row_factory, connection.text_factory) == (sqlite3.Row, bytes)
+        connection.commit()
+
+
+def test_a_transaction_is_asked_for_in_autocommit_mode(database_url: str) -> None:
+    unit, *_ = prepare(database_url)
+    with host_of(database_url) as connection, BackDoor(database_url) as door:
+        if door.dialect == "sqlite":
+            connection.isolation_level = None
+        else:
+            connection.autocommit = True
+        with pytest.raises(holds.UsageError, match="autocommit"):
+            _held(connection, unit)
+        connection.execute("begin")
+        hold = _held(connection, unit)
+        assert statuses(door) == []
+        connection.execute("commit")
+        assert holds.still_held(connection, hold.token)
+        assert statuses(door) == ["held"]
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_stricter_isolation_level_serves(postgres_url: str, level: str) -> None:
+    unit, *_ = prepare(postgres_url)
+    with host_of(postgres_url) as connection, host_of(postgres_url) as other:
+        connection.execute(f"set transaction isolation level {level}")
+        connection.execute("select 1")
+        _held(other, unit)
+        other.commit()
+        with pytest.raises(holds.DatabaseBusy):
+            _held(connection, unit)
+        connection.rollback()
+        with pytest.raises(holds.HoldTaken):
+            _held(connection, unit)
+
+
+def test_other_connections_are_refused_in_a_sentence(sqlite_url: str) -> None:
+    with pytest.raises(holds.UsageError, match="sqlite3; object is neither"):
+        holds.still_held(object(), UUID(int=1))
+    elsewhere = sqlite3.connect(":memory:")
+    with closing(elsewhere), pytest.raises(holds.DatabaseError, match="freehold db upgrade"):
+        _held(elsewhere, 1)
+    assert not sqlite_path(sqlite_url).exists()
