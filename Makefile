@@ -17,7 +17,7 @@ help: ## Show the targets
 
 setup: $(STAMP) ## Make .venv from the hash-locked requirements; install a PostgreSQL if there is none
 
-$(STAMP): requirements/dev.txt pyproject.toml scripts/setup.sh
+$(STAMP): requirements/dev.txt pyproject.toml scripts/setup.sh tests/docs/node/package-lock.json
 	@PYTHON='$(PYTHON)' scripts/setup.sh $(VENV)
 	@touch $@
 
@@ -51,4 +51,4 @@ lock: setup ## Write the locked requirements anew from pyproject.toml and dev.in
 	@requirements/lock.sh
 
 clean: ## Remove what the other targets made
-	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) tests/docs/node/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -76,6 +76,21 @@ install_postgres() {
   has_postgres || fail "postgresql-15 is installed, yet has no initdb under /usr/lib/postgresql"
 }
 
+# The Node examples of the docs are run by a test.
+install_node_packages() {
+  local folder=tests/docs/node wanted have=tests/docs/node/node_modules/.wanted
+  command -v node >/dev/null && command -v npm >/dev/null ||
+    fail "Node.js 18 or newer with npm is missing: apt-get install nodejs npm"
+  node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 18 ? 1 : 0)' ||
+    fail "Node.js $(node --version) is too old: 18 or newer is needed"
+  wanted=$(sha256sum <"$folder/package-lock.json")
+  [[ -f $have && $(<"$have") == "$wanted" ]] && return
+  echo "setup: installing the locked packages of the Node examples"
+  (cd "$folder" && npm ci --silent --no-audit --no-fund --ignore-scripts) ||
+    fail "npm could not install the locked packages of $folder"
+  echo "$wanted" >"$have"
+}
+
 apt_install() {
   apt-get install -qq -y --no-install-recommends -o Dpkg::Options::=--force-confold "$@" \
     </dev/null >/dev/null 2>&1 && return
@@ -87,3 +102,4 @@ apt_install() {
 make_venv
 install_requirements
 install_postgres
+install_node_packages
