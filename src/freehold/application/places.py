@@ -109,6 +109,13 @@ class Walk:
             return False
         return bool(self.places) or not self.began_at <= now < self.began_at + FULL_EVERY
 
+    def hurry(self, since: datetime) -> None:
+        """Begin anew what began before that instant, and do not rest."""
+        self.rests_until = None
+        if self.began_at < since:
+            self.places.clear()
+            self.began_at = since - FULL_EVERY
+
     def begin(self, now: datetime) -> None:
         """Begin, unless it is under way."""
         if not self.places:

@@ -16,10 +16,11 @@ from datetime import datetime, timedelta
 from itertools import count
 
 from freehold.application.direct import StraightPages, goes_straight
+from freehold.application.gate import Gate
 from freehold.application.generations import write_operations
 from freehold.application.places import OVERLAP, Place, Places, Walk
 from freehold.application.release import BatchResult
-from freehold.application.rulestate import admit, batch_size, hasten_probe
+from freehold.application.rulestate import batch_size, hasten_probe
 from freehold.application.turns import Turn, next_turn, read_page
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
 from freehold.domain.due_walls import EPOCH
@@ -105,6 +106,7 @@ class Scanner:
             straight: releases the pages of mode `direct`; None writes operations in every mode.
         """
         self._straight = straight
+        self._gate = Gate()
         self._ledger = ledger
         self._checkpoint = checkpoint
         self._on_operations = on_operations
@@ -160,6 +162,7 @@ class Scanner:
         now = self._read_at
         # The first pass, which has just ended, read from the beginning itself.
         walk = self._walks.setdefault(rule.name, Walk(now))
+        self._gate.hurry(rule, walk)
         if not walk.goes_on(now):
             return
         walk.begin(now)
@@ -214,10 +217,10 @@ class Scanner:
         rule, result, places = reading.rule, reading.result, reading.places
         with self._ledger.transaction() as tx:
             self._read_at = tx.now
-            state = admit(tx, rule)
+            state = self._gate.admit(tx, rule)
             paused = result.paused = state.condition is RuleCondition.PAUSED
             far_ahead = self._is_ahead(tx, rule)
-            waits = state.condition is RuleCondition.WAITING or state.scan_paused is not None
+            waits = self._gate.is_shut(rule, tx.now)
             result.admitted = not waits and not (paused and far_ahead)
             if waits or far_ahead:
                 return False
@@ -230,6 +233,11 @@ class Scanner:
                 return False
             self._turn = turn
             page, place = self._page(tx, reading, place, limit, straight=straight)
+            if self._gate.tripped:
+                result.admitted = False
+                return False
+            if page.finished:
+                self._gate.passed(tx, rule, place)
             if paused and page.new_count:
                 hasten_probe(tx, rule)
         places[rule.name] = place
@@ -293,7 +301,10 @@ class Scanner:
         page, rule, tick_id = ScanResult(), reading.rule, reading.tick_id
         read = read_page(tx, rule, place, self._turn, limit)
         self._checkpoint.reach(Boundary.DUE_READ)
-        found = list(_due_rows(rule, read.rows, tx.now))
+        due = list(_due_rows(rule, read.rows, tx.now))
+        found = self._gate.let_in(tx, rule, place, due)
+        if self._gate.tripped:
+            return page, place
         undated = page.count_found(due for _, due in found)
         if straight and self._straight is not None:
             page.released, found = self._straight.release(tx, rule, found, tick_id)
@@ -312,11 +323,12 @@ class Scanner:
         if rule.due.on_empty is EmptyDue.NEVER:
             return None
         with self._ledger.transaction() as tx:
-            state = admit(tx, rule)
-            if state.condition is not RuleCondition.ACTIVE or state.scan_paused is not None:
+            state = self._gate.admit(tx, rule)
+            if state.condition is not RuleCondition.ACTIVE or self._gate.is_shut(rule, tx.now):
                 return None
             rows = tx.holds(rule).find_empty_due(after, limit)
-            dues = ((row, read_due(rule.due, row.due)) for row in rows)
+            found = [(row, read_due(rule.due, row.due)) for row in rows]
+            dues = self._gate.without_paused(found, tx.now)
             write_operations(tx, rule, _new_operations(rule, dues, tx.now), None, undated=True)
         return ScanCursor(rows[-1].due or "", rows[-1].hold_key) if len(rows) == limit else None
 
