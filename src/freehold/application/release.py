@@ -159,7 +159,9 @@ def _decision(rule: Rule, claim: Claim, locked: LockedHold, now: datetime) -> De
         return decide_absent(locked.row)
     if locked.row is None or locked.command is None:
         raise ChangeLost(f"nothing was read for operation {claim.operation_key}", "FREEHOLD")
-    return decide_expiry(locked.command, locked.row, rule.due, rule.again, now)
+    return decide_expiry(
+        locked.command, locked.row, rule.due, rule.again, now, one_holder=rule.one_holder
+    )
 
 
 def _write_tallies(tx: Transaction, rule: Rule, doors: _Doors) -> dict[str | None, int]:

@@ -116,11 +116,14 @@ def decide_expiry(
     due: DueSpec,
     again: Again,
     now: datetime,
+    *,
+    one_holder: bool = False,
 ) -> Decision:
     """Decide what to do with one hold.
 
     Args:
         row: what the lock read found.
+        one_holder: a new token means that the same holder renewed, see `Rule`.
         now: the transaction's one reading of the database's clock.
     """
     if isinstance(row, RowAbsence):
@@ -128,7 +131,7 @@ def decide_expiry(
     if not row.held:
         return Skip(_why_not_held(row))
     if row.identity != command.identity or row.guard != command.guard:
-        return Skip(_what_changed(command, row))
+        return Skip(_what_changed(command, row, one_holder=one_holder))
     return decide_matching(command.due_at, due, now, to_review=reviewed_again(command, again))
 
 
@@ -159,7 +162,7 @@ def _why_not_held(row: HoldRow) -> SkipReason:
     return SkipReason.ALREADY_EXPIRED if row.expired else SkipReason.NO_LONGER_HELD
 
 
-def _what_changed(command: ExpireHold, row: HoldRow) -> SkipReason:
+def _what_changed(command: ExpireHold, row: HoldRow, *, one_holder: bool) -> SkipReason:
     """Tell another owner (a token changed) from the same owner with more time."""
-    same_tokens = row.identity[1:] == command.identity[1:]
-    return SkipReason.RENEWED if same_tokens else SkipReason.TAKEN_OVER
+    same_owner = one_holder or row.identity[1:] == command.identity[1:]
+    return SkipReason.RENEWED if same_owner else SkipReason.TAKEN_OVER

@@ -211,6 +211,7 @@ def built_in_rule(dialect: str, **options: Any) -> Rule:
         "confirmed": _status(HoldStatus.CONFIRMED),
         "cancelled": _status(HoldStatus.CANCELLED),
         "carry": ("unit_id", "reference", "starts_at", "ends_at"),
+        "one_holder": True,
     }
     return Rule(**{"name": RULE_NAME, **options, **mapping})
 

@@ -147,6 +147,7 @@ class Rule:
         hold_window: how long a hold usually lasts, for the age alert.
         attach_limit: overdue rows that the first scan may take without being confirmed.
         batch_size: holds in one transaction, at most.
+        one_holder: a row is one holder's for life, so that a new token means more time for him.
         handler: called with the holds that a transaction released, before its commit.
     """
 
@@ -170,6 +171,7 @@ class Rule:
     again: Again = Again.REVIEW
     attach_limit: int = 1_000
     batch_size: int = 500
+    one_holder: bool = False
     handler: HandlerSpec | None = None
 
     @property
