@@ -250,7 +250,7 @@ def test_a_scan_ends_where_it_is_told(place: Place) -> None:
     open_table(place)
     put_holds(place, range(1, 101))
     till = Till.open(place, direct(place, batch_size=20))
-    till.straight.halt = lambda: till.straight.total.released_count >= 30
+    till.straight.halt = lambda: till.straight.running.released_count >= 30
     assert not till.scanner.scan(till.rule).finished
     assert statuses(place) == {"expired": 40, "held": 60}
 

@@ -14,7 +14,6 @@ from freehold.adapters.system import Onwards, StopRequest, SystemDice
 from freehold.application.direct import StraightPages
 from freehold.application.release import BatchResult
 from freehold.application.scan import Scanner
-from freehold.application.together import Tools
 from freehold.application.work import PassEnd, Worker
 from freehold.domain.due import DueKind, DueSpec
 from freehold.domain.rules import (
@@ -138,11 +137,9 @@ class Till:
         """Open a ledger connection of its own."""
         ledger = place.ledger(checkpoint, **session)
         checkpoint = checkpoint or Onwards()
-        tools = Tools(ledger, checkpoint, SystemDice(), StopRequest())
-        worker = Worker(ledger, checkpoint, tools.dice, tools.pause)
-        straight = StraightPages(tools)
-        scanner = Scanner(ledger, checkpoint, straight=straight)
-        return cls(place, rule, ledger, scanner, worker, straight)
+        worker = Worker(ledger, checkpoint, SystemDice(), StopRequest())
+        scanner = Scanner(ledger, checkpoint, straight=worker.straight)
+        return cls(place, rule, ledger, scanner, worker, worker.straight)
 
     def run(self) -> BatchResult:
         """Do one pass."""

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from freehold.application.release import BatchResult
 from freehold.application.repeat import repeated
-from freehold.application.rulestate import be_careful
+from freehold.application.rulestate import be_careful, may_work
 from freehold.application.straight import Due, release_straight
 from freehold.application.together import Tools, finished
 from freehold.domain.errors import (
@@ -24,7 +24,7 @@ from freehold.domain.errors import (
     RuleRefused,
     StatementTimedOut,
 )
-from freehold.domain.rules import Mode, Rule
+from freehold.domain.rules import Rule
 from freehold.ports.holds import FoundHold
 from freehold.ports.ledger import RuleCondition, RuleState, Transaction
 
@@ -36,8 +36,8 @@ class StraightPages:
     """Releases pages on one ledger connection.
 
     Attributes:
-        halt: asked before each page; True ends the scan there.
-        total: what was released so far.
+        halt: asked before each page; True ends the scan or the window there.
+        running: what was released since somebody last took the count.
         in_hand: what a heartbeat says of it; None between pages.
         has_rows: rows were found to be released by the transaction in hand.
         losses: rules whose connection broke with rows in hand, each with when the server was
@@ -46,7 +46,7 @@ class StraightPages:
 
     tools: Tools
     halt: Callable[[], bool] = lambda: False
-    total: BatchResult = field(default_factory=BatchResult)
+    running: BatchResult = field(default_factory=BatchResult)
     in_hand: str | None = None
     has_rows: bool = False
     losses: dict[str, datetime | None] = field(default_factory=dict)
@@ -111,13 +111,22 @@ class StraightPages:
     def tell(self, rule: Rule, result: BatchResult) -> None:
         """Count and tell what was released, once it is committed."""
         if result.total:
-            self.total.add(result)
+            self.running.add(result)
             self.tools.tell(result)
             self.tools.telemetry.tell(finished(rule, result))
 
+    def take(self) -> BatchResult:
+        """Return what was released since the last call."""
+        taken, self.running = self.running, BatchResult()
+        return taken
 
-def goes_straight(rule: Rule, state: RuleState) -> bool:
-    """Tell whether the rule's pages are released straight now: it asks for it, and has no trouble."""
+
+def may_go_straight(rule: Rule, state: RuleState, now: datetime) -> bool:
+    """Tell whether rows may be released without operations now: the rule has no trouble.
+
+    A handler wants a lease, and a paused tenant's holds are put off: only operations have both.
+    """
     careful = state.leased or state.batch_limit is not None or state.crash_count > 0
-    wanted = rule.mode is Mode.DIRECT and rule.handler is None
-    return wanted and state.condition is RuleCondition.ACTIVE and not careful
+    plain = rule.handler is None and not state.pauses
+    active = state.condition is RuleCondition.ACTIVE and may_work(state, now)
+    return active and plain and not careful

@@ -15,29 +15,26 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 
-from freehold.application.direct import StraightPages, goes_straight
+from freehold.application.direct import StraightPages, may_go_straight
+from freehold.application.found import due_rows, malformed, new_operations
 from freehold.application.gate import Gate
 from freehold.application.generations import write_operations
 from freehold.application.places import OVERLAP, Place, Places, Walk
 from freehold.application.release import BatchResult
 from freehold.application.rulestate import batch_size, hasten_probe
 from freehold.application.turns import Turn, next_turn, read_page
-from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due
+from freehold.domain.due import DueProblem, EmptyDue, read_due
 from freehold.domain.due_walls import EPOCH
 from freehold.domain.errors import DatabaseError, RowRefused, RuleRefused, StatementTimedOut
-from freehold.domain.names import KEY_BYTES_MAX, digest
-from freehold.domain.operations import NewOperation
-from freehold.domain.retries import MESSAGE_LENGTH
 from freehold.domain.rules import Mode, Rule
 from freehold.ports.holds import FoundHold, ScanCursor
-from freehold.ports.ledger import Ledger, RuleCondition, Transaction
+from freehold.ports.ledger import Ledger, RuleCondition, RuleState, Transaction
 from freehold.ports.system import Boundary, Checkpoint
 
 LEAD_BATCHES = 20
 BACKLOG_BATCHES = 4  # at most of the deep tenants' rows ahead of the workers, or twice their number
 COUNT_AGAIN = timedelta(seconds=5)  # workers come and go
 WALK_PAGES = 10  # pages of a walk between two looks at what is new
-MALFORMED_DUE = "malformed due"
 
 
 @dataclass(slots=True)
@@ -47,7 +44,7 @@ class ScanResult:
     Attributes:
         found_count: due rows seen, open ones included.
         new_count: operations written.
-        released: what mode `direct` released.
+        released: what mode `direct` released; in mode `window` the window is the operation.
         unreadable_count: rows whose due could not be read.
         finished: the end was reached; otherwise the workers have enough to do.
         admitted: the rule may scan. One that failed as a whole still does, for new rows may show
@@ -202,7 +199,7 @@ class Scanner:
 
     def _step(self, reading: _Reading, limit: int) -> bool:
         """Scan one page; False when there is enough work ahead, or another scanner is at it."""
-        if self._straight is None or reading.rule.mode is Mode.RESERVATION:
+        if self._straight is None or reading.rule.mode is not Mode.DIRECT:
             return self._once(reading, limit, straight=False)
         return self._straight.attempt(
             reading.rule, limit, lambda straight: self._once(reading, limit, straight=straight)
@@ -224,15 +221,15 @@ class Scanner:
             result.admitted = not waits and not (paused and far_ahead)
             if waits or far_ahead:
                 return False
-            straight = straight and goes_straight(rule, state)
-            if straight and not tx.rules.alone(rule.name):
+            mode = _mode_now(rule, state, tx.now, straight=straight)
+            if mode is not Mode.RESERVATION and _is_another_at_it(tx, rule, mode):
                 return False
             place = places.get(rule.name, Place())
             turn = self._turn_of(tx, rule, place)
             if turn is None:
                 return False
             self._turn = turn
-            page, place = self._page(tx, reading, place, limit, straight=straight)
+            page, place = self._page(tx, reading, place, limit, mode)
             if self._gate.tripped:
                 result.admitted = False
                 return False
@@ -296,19 +293,22 @@ class Scanner:
         return next_turn(place, tx.now, may_deepen=may_deepen)
 
     def _page(
-        self, tx: Transaction, reading: _Reading, place: Place, limit: int, *, straight: bool
+        self, tx: Transaction, reading: _Reading, place: Place, limit: int, mode: Mode
     ) -> tuple[ScanResult, Place]:
         page, rule, tick_id = ScanResult(), reading.rule, reading.tick_id
         read = read_page(tx, rule, place, self._turn, limit)
         self._checkpoint.reach(Boundary.DUE_READ)
-        due = list(_due_rows(rule, read.rows, tx.now))
+        due = list(due_rows(rule, read.rows, tx.now))
         found = self._gate.let_in(tx, rule, place, due)
         if self._gate.tripped:
             return page, place
         undated = page.count_found(due for _, due in found)
-        if straight and self._straight is not None:
+        if mode is Mode.WINDOW and _open_window(tx, reading, found):
+            page.new_count = 1
+            return page, place  # read again when the window has done what it can
+        if mode is Mode.DIRECT and self._straight is not None:
             page.released, found = self._straight.release(tx, rule, found, tick_id)
-        new = _new_operations(rule, found, tx.now)
+        new = new_operations(rule, found, tx.now)
         page.new_count = write_operations(tx, rule, new, tick_id, undated=undated)
         self._checkpoint.reach(Boundary.OPERATIONS_WRITTEN)
         page.finished = read.is_last
@@ -329,7 +329,7 @@ class Scanner:
             rows = tx.holds(rule).find_empty_due(after, limit)
             found = [(row, read_due(rule.due, row.due)) for row in rows]
             dues = self._gate.without_paused(found, tx.now)
-            write_operations(tx, rule, _new_operations(rule, dues, tx.now), None, undated=True)
+            write_operations(tx, rule, new_operations(rule, dues, tx.now), None, undated=True)
         return ScanCursor(rows[-1].due or "", rows[-1].hold_key) if len(rows) == limit else None
 
 
@@ -337,65 +337,25 @@ def _before(since: datetime | None) -> datetime | None:
     return None if since is None else since - OVERLAP
 
 
-def _due_rows(
-    rule: Rule, rows: Iterable[FoundHold], now: datetime
-) -> Iterable[tuple[FoundHold, datetime | DueProblem]]:
-    """Read the due of each row; leave out readable ones that are not due (text scans have them)."""
-    for row in rows:
-        due = read_due(rule.due, row.due)
-        if isinstance(due, DueProblem) or is_due(rule.due, due, now):
-            yield row, due
+def _mode_now(rule: Rule, state: RuleState, now: datetime, *, straight: bool) -> Mode:
+    """Return the mode that a page is read in; a rule in trouble goes by single operations."""
+    if not may_go_straight(rule, state, now) or (rule.mode is Mode.DIRECT and not straight):
+        return Mode.RESERVATION
+    return rule.mode
 
 
-def _new_operations(
-    rule: Rule, found: Iterable[tuple[FoundHold, datetime | DueProblem]], now: datetime
-) -> list[NewOperation]:
-    """Make the operations of the rows that have none open."""
-    return [
-        operation
-        for row, due in found
-        if not row.is_open and (operation := new_operation(rule, row, due, now))
-    ]
+def _is_another_at_it(tx: Transaction, rule: Rule, mode: Mode) -> bool:
+    """Tell whether another batch of the rule runs, or its window is open; else keep others away."""
+    if not tx.rules.alone(rule.name):
+        return True
+    return mode is Mode.WINDOW and tx.windows.is_open(rule.name)
 
 
-def new_operation(
-    rule: Rule, row: FoundHold, due: datetime | DueProblem, now: datetime
-) -> NewOperation | None:
-    """Make the operation of a found row; None where the policy says that it is never due."""
-    if len(row.hold_key.encode()) > KEY_BYTES_MAX:
-        return malformed(rule, row, f"its key is longer than {KEY_BYTES_MAX} bytes")
-    dead_reason = None
-    due_at: datetime | None = None
-    if isinstance(due, datetime):
-        due_at = due
-    elif rule.due.on_empty is EmptyDue.NOW:
-        due_at = now - rule.due.grace
-    elif rule.due.on_empty is EmptyDue.REVIEW:
-        dead_reason = f"{MALFORMED_DUE}: {due.value}"
-    else:
-        return None
-    return NewOperation(
-        rule=rule.name,
-        tenant=row.tenant,
-        hold_key=row.hold_key,
-        digest=digest(rule.name, row.hold_key, row.identity),
-        identity=row.identity,
-        guard=row.guard,
-        due_at=due_at,
-        dead_reason=dead_reason,
-    )
-
-
-def malformed(rule: Rule, row: FoundHold, why: str) -> NewOperation:
-    """Make the operation of a row that cannot even be written down: named by a digest, in review."""
-    identity = digest(rule.name, row.hold_key, row.identity)
-    return NewOperation(
-        rule=rule.name,
-        tenant=None,
-        hold_key=f"digest {identity}",
-        digest=identity,
-        identity="[]",
-        guard="[]",
-        due_at=None,
-        dead_reason=f"malformed: {why}"[:MESSAGE_LENGTH],
-    )
+def _open_window(
+    tx: Transaction, reading: _Reading, found: Iterable[tuple[FoundHold, datetime | DueProblem]]
+) -> bool:
+    """Open a window for found rows that have no operation; False where there are none."""
+    dues = [due for row, due in found if isinstance(due, datetime) and not row.is_open]
+    if not dues:
+        return False
+    return tx.windows.open(reading.rule.name, min(dues), tx.now, reading.tick_id)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from freehold.application.direct import StraightPages
 from freehold.application.handling import Handling, lease_some, no_handler
 from freehold.application.isolate import CUTTABLE, Isolation
 from freehold.application.pauses import set_aside
@@ -28,6 +29,7 @@ from freehold.application.rulestate import (
     trust_again,
 )
 from freehold.application.together import LEASE, Tools, finished, give_back, may_run, release_these
+from freehold.application.window import WindowWorker
 from freehold.domain.errors import DatabaseAway, DatabaseBusy, DatabaseError, RuleRefused
 from freehold.domain.expiry import DeferReason
 from freehold.domain.operations import Claim
@@ -88,6 +90,7 @@ class _Taken:
 
     Attributes:
         named: the only operations that may be taken, with their keys; None takes the oldest.
+        has_window: nothing else was claimable, and a window of the rule is open.
     """
 
     named: Mapping[int, str] | None = None
@@ -95,6 +98,7 @@ class _Taken:
     state: RuleState | None = None
     allowed: bool = False
     result: BatchResult | None = None
+    has_window: bool = False
     server_started_at: datetime | None = None
 
     @property
@@ -120,6 +124,8 @@ class Worker:
         self._ledger = ledger
         self._lease = lease
         self._memories: dict[str, _Memory] = {}
+        self.straight = StraightPages(self._tools)
+        self._windows = WindowWorker(self.straight, lease)
         self.in_hand: str | None = None
 
     def forget_floors(self) -> None:
@@ -184,7 +190,7 @@ class Worker:
         if not taken.allowed:
             return PassResult(PassEnd.GUARDED if taken.state.guards else PassEnd.PAUSED)
         if taken.result is None and not taken.is_probe:
-            return PassResult(PassEnd.IDLE)
+            return self._window(rule) if taken.has_window else PassResult(PassEnd.IDLE)
         self._count_clean(rule, taken.state)
         return self._worked(rule, taken, taken.result or BatchResult())
 
@@ -203,9 +209,18 @@ class Worker:
             taken.claims, aside_count = set_aside(tx, taken.state, claims)
             if aside_count:
                 taken.result = BatchResult(deferred=Counter({DeferReason.PAUSED: aside_count}))
+            taken.has_window = self._has_window(tx, rule, taken)
             self._tools.checkpoint.reach(Boundary.CLAIMED)
             if taken.claims and taken.claims[0].lease_token is None:
                 taken.result = release_batch(tx, rule, taken.claims, self._tools.checkpoint)
+
+    def _has_window(self, tx: Transaction, rule: Rule, taken: _Taken) -> bool:
+        return not taken.claims and taken.named is None and tx.windows.is_open(rule.name)
+
+    def _window(self, rule: Rule) -> PassResult:
+        """Take a window in hand, since no single operation is claimable."""
+        result = self._windows.work(rule)
+        return PassResult(PassEnd.IDLE) if result is None else PassResult(PassEnd.WORKED, result, 1)
 
     def _under_lease(self, rule: Rule, taken: _Taken) -> None:
         """Release what was leased; never repeated with its claim, which would strand the lease."""

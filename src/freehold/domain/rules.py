@@ -127,6 +127,7 @@ class Mode(StrEnum):
     """How due holds become work."""
 
     DIRECT = "direct"
+    WINDOW = "window"
     RESERVATION = "reservation"
 
 

@@ -144,10 +144,10 @@ class Service:
 
         def step() -> float:
             ahead: list[bool] = []
-            before = straight.total.released_count
+            straight.take()
             self._each_rule("scan", lambda rule: ahead.append(self._fire(scheduler, rule)))
             if any(ahead):
-                return AHEAD_SECONDS if straight.total.released_count == before else 0.0
+                return 0.0 if straight.take().released_count else AHEAD_SECONDS
             return max(SHORTEST_SECONDS, self._until_due(scheduler))
 
         return lambda: self._loop("scan", step, ledger.close)
@@ -204,6 +204,7 @@ class Service:
             telemetry=self.telemetry,
             handling=open_handling(self.settings, self.telemetry),
         )
+        worker.straight.halt = lambda: self.stop.stopping
         self.workers.append(worker)
 
         poll = self.settings.loops.poll.total_seconds()
@@ -317,21 +318,19 @@ def drain_once(
     """Sweep, scan and work until nothing is due, in this thread: the one-shot of a crontab."""
     ledger = open_ledger(settings, checkpoint=checkpoint, create=False, considerate=False)
     stop = stop or StopRequest()
-    tools = Tools(ledger, checkpoint, SystemDice(), stop, telemetry)
-    straight = StraightPages(tools)
-    scanner = Scanner(ledger, checkpoint, straight=straight)
-    scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", checkpoint)
     worker = Worker(
         ledger,
         checkpoint,
-        tools.dice,
+        SystemDice(),
         stop,
         lease=settings.loops.lease,
         telemetry=telemetry,
         handling=open_handling(settings, telemetry),
     )
+    scanner = Scanner(ledger, checkpoint, straight=worker.straight)
+    scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", checkpoint)
     drain = _Drainer(ledger, scheduler, worker, budget, stop)
-    straight.halt, straight.total = drain.used_up, drain.done.total
+    worker.straight.halt = drain.used_up
     try:
         _sweeper(ledger, settings, checkpoint, telemetry).sweep(settings.rules)
         for rule in settings.rules:
@@ -376,6 +375,7 @@ class _Drainer:
         """Scan and work one rule until a scan reaches its end and nothing is claimable."""
         while not self.used_up():
             scan = self._scheduler.scan_now(rule)
+            self.done.total.add(self._worker.straight.take())
             idle = self._work(rule)
             if not scan.admitted or (scan.finished and idle):
                 return
@@ -389,6 +389,7 @@ class _Drainer:
         """Work until nothing is claimable, or the budget is used up; True for the former."""
         while not self.used_up():
             done = self._worker.work(rule)
+            self._worker.straight.take()  # a window counts it in its batch
             if done.end is not PassEnd.WORKED:
                 return True
             self.done.total.add(done.batch)
@@ -402,5 +403,6 @@ class _Drainer:
         """Tell whether the budget is used up, or the process is asked to stop."""
         seconds, holds = self._budget.seconds, self._budget.holds
         late = seconds is not None and self._clock.monotonic() - self._began >= seconds
-        enough = holds is not None and self.done.total.released_count >= holds
+        released = self.done.total.released_count + self._worker.straight.running.released_count
+        enough = holds is not None and released >= holds
         return late or enough or self._stop.stopping

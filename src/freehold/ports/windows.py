@@ -25,6 +25,7 @@ class Window:
     claim: Claim
     begins_at: datetime
     until: datetime
+    tick_id: int | None
 
 
 class Windows(Protocol):

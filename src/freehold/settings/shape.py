@@ -81,7 +81,7 @@ Alternative = Annotated[dict[Name, Test], Field(min_length=1)]
 Assigned = Annotated[
     Scalar | NowValue, PlainValidator(read_assignment), WithJsonSchema(_ASSIGNMENT_SCHEMA)
 ]
-ModeWord = Literal["direct", "reservation"]
+ModeWord = Literal["direct", "window", "reservation"]
 Rows = Annotated[RowRange, PlainValidator(read_rows), WithJsonSchema(_ROWS_SCHEMA)]
 
 

@@ -46,7 +46,7 @@ class SqlWindows:
         if not leased:
             return None
         instant = self._sql.session.sure_instant
-        return Window(leased[0], instant(rows[0][1]), instant(rows[0][2]))
+        return Window(leased[0], instant(rows[0][1]), instant(rows[0][2]), rows[0][3])
 
     def close(self, window: Window, reason: str) -> None:
         """Move the window to `record` with outcome closed."""

@@ -2,7 +2,7 @@
 -- Purpose: lock the oldest claimable window of a rule, passing over those of other workers.
 -- Caller: adapters.sql.windows, when no hold of the rule is claimable
 -- Index: operation_window
-select o.id, o.window_from, o.window_until
+select o.id, o.window_from, o.window_until, o.tick_id
 from {s}operation o
 where o.rule = :rule and o.window_until is not null
   and o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now

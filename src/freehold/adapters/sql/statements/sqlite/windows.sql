@@ -3,7 +3,7 @@
 -- Differs: no row locks; the transaction is the only writer.
 -- Caller: adapters.sql.windows, when no hold of the rule is claimable
 -- Index: operation_window
-select o.id, o.window_from, o.window_until
+select o.id, o.window_from, o.window_until, o.tick_id
 from {s}operation o
 where o.rule = :rule and o.window_until is not null
   and o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now
