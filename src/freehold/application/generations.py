@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from freehold.domain.due_walls import EPOCH
 from freehold.domain.operations import GENERATIONS_MAX, NewOperation
 from freehold.domain.rules import Rule
 from freehold.ports.ledger import PastRecord, Transaction
+
+YOUNGEST_PRUNED = timedelta(days=7)  # no settings let records go that are younger
 
 
 def write_operations(
@@ -34,6 +36,7 @@ def write_operations(
     """
     if not new:
         return 0
+    new = _doubted(tx, rule, new)
     count = tx.operations.enqueue(new, tick_id)
     dues = [one.due_at for one in new if one.due_at is not None]
     since = EPOCH if undated else min(dues, default=tx.now) - timedelta(days=1)
@@ -41,6 +44,31 @@ def write_operations(
     if past:
         tx.operations.renumber(_following(new, past))
     return count
+
+
+def forgotten_before(tx: Transaction, rule: Rule, oldest: datetime) -> datetime | None:
+    """Return the instant before which a due may have a record that was pruned; None: none has.
+
+    Args:
+        oldest: the oldest due in question; nothing is read for one that is recent.
+    """
+    if oldest > tx.now - YOUNGEST_PRUNED:
+        return None
+    return tx.retention.forgotten_before(rule.name)
+
+
+def _doubted(tx: Transaction, rule: Rule, new: Sequence[NewOperation]) -> Sequence[NewOperation]:
+    """Treat a hold as released before where its record may have been pruned meanwhile."""
+    dues = [one.due_at for one in new if one.due_at is not None]
+    forgotten = forgotten_before(tx, rule, min(dues, default=tx.now))
+    if forgotten is None:
+        return new
+    return [
+        replace(one, after_expired=True)
+        if one.due_at is not None and one.due_at < forgotten
+        else one
+        for one in new
+    ]
 
 
 def _following(new: Sequence[NewOperation], past: Sequence[PastRecord]) -> list[NewOperation]:
@@ -56,7 +84,7 @@ def _following(new: Sequence[NewOperation], past: Sequence[PastRecord]) -> list[
             replace(
                 one,
                 generation=record.generation + 1,
-                after_expired=record.expired,
+                after_expired=record.expired or one.after_expired,
                 dead_reason=reason,
             )
         )

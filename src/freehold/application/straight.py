@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from freehold.application.generations import forgotten_before
 from freehold.application.release import BatchResult
 from freehold.domain.due import DueProblem, is_due
 from freehold.domain.expiry import RowAbsence
@@ -116,8 +117,11 @@ def _ended_before(
     ]
     if not names:
         return set()
-    since = min(dues[key] for key, _ in names) - timedelta(days=1)
-    return {past.hold_key for past in tx.operations.past(rule.name, names, since)}
+    oldest = min(dues[key] for key, _ in names)
+    forgotten = forgotten_before(tx, rule, oldest)
+    doubted = {key for key, _ in names if forgotten is not None and dues[key] < forgotten}
+    since = oldest - timedelta(days=1)
+    return doubted | {past.hold_key for past in tx.operations.past(rule.name, names, since)}
 
 
 def _counted(
