@@ -187,7 +187,7 @@ def handler_problems(rules: Sequence[Rule]) -> dict[str, str]:
             try:
                 load_function(rule.handler)
             except UsageError as error:
-                problems[rule.name] = str(error)
+                problems[rule.name] = f"Rule {rule.name}: {error}"
     return problems
 
 

@@ -85,7 +85,7 @@ def test_what_is_wrong_with_a_name_is_one_sentence(
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(UsageError) as error:
         load_function(target(text))
-    assert str(error.value) == f"The handler {text} cannot be used: {why}"
+    assert str(error.value) == f"handler {text} cannot be used: {why}"
 
 
 def test_a_module_beside_the_settings_is_found(tmp_path: Path) -> None:

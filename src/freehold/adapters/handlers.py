@@ -24,7 +24,9 @@ from freehold.domain.errors import ExitCode, HandlerFailed, HandlerTimedOut, Usa
 from freehold.domain.rules import HandlerSpec, Rule
 from freehold.ports.handlers import ExpiredBatch
 
-GRACE_SECONDS = 5.0  # how long a handler that was told to stop may take to do so
+# How long a handler that was told to stop may take to do so: as long as its limit, within these.
+GRACE_LEAST_SECONDS = 1.0
+GRACE_MOST_SECONDS = 5.0
 Function = Callable[[ExpiredBatch], object]
 
 
@@ -66,7 +68,7 @@ def _check(spec: HandlerSpec, found: Any) -> None:
 
 
 def _cannot(spec: HandlerSpec) -> str:
-    return f"The handler {spec.target} cannot be used"
+    return f"handler {spec.target} cannot be used"
 
 
 def _line(error: BaseException) -> str:
@@ -83,19 +85,21 @@ class PythonHandler:
         *,
         seconds: float,
         on_hung: Callable[[str, float], None] | None = None,
-        grace_seconds: float = GRACE_SECONDS,
+        grace_seconds: float | None = None,
     ) -> None:
         """Name the function.
 
         Args:
             seconds: the time limit of one call.
             on_hung: told the rule and the seconds, just before this process ends because of it.
+            grace_seconds: how long it may take to stop; None is as long as its limit, 1 to 5 s.
         """
         self._rule = rule.name
         self._function = function
         self._on_hung = on_hung
         self._seconds = seconds
-        self._grace_seconds = grace_seconds
+        usual = min(GRACE_MOST_SECONDS, max(GRACE_LEAST_SECONDS, seconds))
+        self._grace_seconds = usual if grace_seconds is None else grace_seconds
 
     @property
     def seconds_max(self) -> float:

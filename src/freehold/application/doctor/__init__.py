@@ -7,7 +7,7 @@ missing table, a missing right) is left out rather than reported as trouble of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from freehold.application.doctor import columns, dues, rights, work
 from freehold.application.doctor.findings import Code, Finding, Severity, fine, refuse, warn
@@ -24,12 +24,18 @@ _USABLE = (TableKind.TABLE, TableKind.PARTITIONED, TableKind.WITHOUT_ROWID)
 
 
 def examine(
-    inspection: Inspection, rules: Sequence[Rule], clock: HostClock, *, strict: bool = False
+    inspection: Inspection,
+    rules: Sequence[Rule],
+    clock: HostClock,
+    *,
+    strict: bool = False,
+    unusable: Mapping[str, str] = {},
 ) -> list[Finding]:
     """Examine a database and the rules on it.
 
     Args:
         strict: refuse a superuser, and a role that bypasses row-level security.
+        unusable: by rule, what is wrong with its handler, in a sentence.
 
     Raises:
         DatabaseAway: the database cannot be reached.
@@ -39,6 +45,7 @@ def examine(
     found = list(server_findings(server, host_now, inspection.mends, strict=strict))
     for rule in rules:
         found += Examination(inspection, server, rule).run()
+        found += work.handler_findings(rule, unusable.get(rule.name), server)
     return [*found, *work.overlap_findings(rules)]
 
 

@@ -51,6 +51,8 @@ class Code(StrEnum):
     COMPANION = "companion"
     COMPANION_PARAMETER = "companion-parameter"
     COMPANION_ORDER = "companion-order"
+    HANDLER = "handler"
+    HANDLER_LOCK = "handler-lock"
     DUE_INDEX = "due-index"
     EQUAL_DUES = "equal-dues"
     TENANT_INDEX = "tenant-index"

@@ -10,7 +10,7 @@ from freehold.application.doctor.findings import Code, Finding, refuse, warn
 from freehold.application.doctor.predicates import disjoint
 from freehold.domain.due import DueKind
 from freehold.domain.rules import Rule
-from freehold.ports.inspection import Inspection, TableFacts
+from freehold.ports.inspection import Inspection, ServerFacts, TableFacts
 
 GIVEN = ("now", "operation_key", "tenant")  # parameters that are no columns
 _GIVEN_TEXT = ":now, :operation_key and :tenant."
@@ -51,6 +51,24 @@ def companion_findings(rule: Rule, inspection: Inspection) -> Iterator[Finding]:
             "companions",
             f"A companion of rule {rule.name} has no lock_by, so that the rule runs one batch at a "
             "time: name the column that holds the key of the row it changes.",
+        )
+
+
+def handler_findings(rule: Rule, problem: str | None, server: ServerFacts) -> Iterator[Finding]:
+    """Find a handler that cannot be called, or that keeps the host application waiting."""
+    if rule.handler is None:
+        return
+    if problem is not None:
+        yield refuse(Code.HANDLER, rule, rule.handler.target, problem)
+    if server.file is not None:
+        yield warn(
+            Code.HANDLER_LOCK,
+            rule,
+            rule.handler.target,
+            f"The handler of rule {rule.name} may take "
+            f"{rule.handler.time_limit.total_seconds():g} s a batch, and on SQLite nobody else "
+            "can write meanwhile: keep it short, and set handler_timeout to what the host "
+            "application can wait.",
         )
 
 

@@ -60,6 +60,7 @@ def check(context: typer.Context) -> None:
     try:
         document, _ = _read(call)
         settings = call.settings()
+        _require_handlers(settings)
         trouble = unreachable(settings)
     except UsageError as error:
         if not call.json:
@@ -75,6 +76,14 @@ def check(context: typer.Context) -> None:
         "database": trouble or "answers",
     }
     call.show(data, lambda: _say(document.file, names, trouble))
+
+
+def _require_handlers(settings: Settings) -> None:
+    from freehold.bootstrap import handler_problems
+
+    problems = handler_problems(settings.rules)
+    if problems:
+        raise UsageError("\n".join(problems.values()))
 
 
 def _say(file: str, names: list[str], trouble: str | None) -> None:

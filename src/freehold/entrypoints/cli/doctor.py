@@ -41,14 +41,15 @@ def doctor(
     """
     from freehold.adapters.system import SystemClock
     from freehold.application.doctor import Severity, examine
-    from freehold.bootstrap import open_inspection
+    from freehold.bootstrap import handler_problems, open_inspection
 
     call = invocation(context)
     settings = call.settings()
     rules = settings.rules if rule is None else (settings.rule(rule),)
     inspection = open_inspection(settings)
     try:
-        found = examine(inspection, rules, SystemClock(), strict=strict)
+        unusable = handler_problems(rules)
+        found = examine(inspection, rules, SystemClock(), strict=strict, unusable=unusable)
     finally:
         inspection.close()
     call.show([asdict(one) for one in found], lambda: _print(found))
