@@ -38,6 +38,7 @@ class Rounds:
         after: the tenant behind which it goes on.
         behind: what it reads of every tenant stands behind that place.
         deep: the queue of tenants with a backlog.
+        flooded_at: when what was new last filled a page.
         left_since: the earliest `since` of those that left the queue.
         is_deep_next: the deep have their turn before the round goes on.
     """
@@ -46,6 +47,7 @@ class Rounds:
     after: TenantKey | None = None
     behind: ScanCursor | None = None
     deep: tuple[Deep, ...] = ()
+    flooded_at: datetime | None = None
     left_since: datetime | None = None
     is_deep_next: bool = True
 

@@ -35,6 +35,7 @@ from freehold.ports.ledger import Transaction
 
 SHARES = 10  # of a page: what one tenant may have of it, and how many deep ones share one
 LOOK_AGAIN = timedelta(milliseconds=100)
+FLOODED = timedelta(seconds=1)  # for so long after a full page of new rows, rounds find them alone
 DEEP_MOST = 20_000  # tenants kept with their places; about 10 MB
 
 
@@ -139,11 +140,15 @@ class _Reader:
 
     def new(self) -> Page:
         """Read what came due since the last round began, or begin another round."""
-        now = self.tx.now
+        now, flooded_at = self.tx.now, self._rounds.flooded_at
+        if flooded_at is not None and flooded_at <= now < flooded_at + FLOODED:
+            place = replace(self.place, rounds=self._rounds.begun(now))
+            return replace(self, place=place).round()
         rows = self.tx.holds(self.rule).find_due(None, self.limit, self.place.floor)
         if len(rows) < self.limit:
-            return Page(rows, self._settled(self._rounds.begun(now)))
-        return Page(rows, replace(self.place, rounds=self._rounds.begun(now, _cursor(rows[-1]))))
+            return Page(rows, self._settled(replace(self._rounds.begun(now), flooded_at=None)))
+        begun = replace(self._rounds.begun(now, _cursor(rows[-1])), flooded_at=now)
+        return Page(rows, replace(self.place, rounds=begun))
 
     def round(self) -> Page:
         """Read a share of each tenant that comes next in the round and is not deep already."""
