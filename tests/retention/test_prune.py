@@ -46,13 +46,15 @@ class Wall:
         raise AssertionError
 
 
-def pruner(stage: Stage, checkpoint: Checkpoint | None = None, **more: timedelta) -> Pruner:
+def pruner(
+    stage: Stage, checkpoint: Checkpoint | None = None, *, behind: timedelta = timedelta(0)
+) -> Pruner:
     """Make a pruner as a fresh process has it."""
-    return Pruner(stage.ledger(checkpoint or Onwards()), AGES, Wall(stage.clock, **more))
+    return Pruner(stage.ledger(checkpoint or Onwards()), AGES, Wall(stage.clock, behind))
 
 
-def prune(stage: Stage, **more: timedelta) -> PruneResult:
-    return pruner(stage, **more).run()
+def prune(stage: Stage, behind: timedelta = timedelta(0)) -> PruneResult:
+    return pruner(stage, behind=behind).run()
 
 
 def prune_twice(stage: Stage) -> dict[Subject, int]:
