@@ -17,7 +17,6 @@ from datetime import timedelta
 from freehold.application.findings import span
 from freehold.domain.clocks import (
     ClockReading,
-    NotedClock,
     is_jump,
     moved_apart,
     moved_by_notes,
@@ -61,31 +60,24 @@ def _after_doubt(tx: Transaction, now: ClockReading, guard: Guard | None, *, sta
     else:
         moved, apart = moved_since(base, now), is_jump(moved_apart(base, now))
     if stands and guard is not None:
-        return _is_mended(guard, base, notes, moved, apart=apart)
+        if base is not None:
+            return bool(guard.figures.get("apart")) and not apart
+        tripped_here = guard.figures.get("host") == now.host
+        return tripped_here and bool(notes) and not is_jump(moved) and _may_be_over(guard)
     if not is_jump(moved) or (guard is not None and base is not None and _is_of(guard, base)):
         return True
     _trip(tx, now, moved, apart=apart)
     return False
 
 
-def _is_mended(
-    guard: Guard,
-    base: ClockReading | None,
-    notes: Sequence[NotedClock],
-    moved: timedelta,
-    *,
-    apart: bool,
-) -> bool:
-    """Tell whether a reading clears the guard that stands.
+def _may_be_over(guard: Guard) -> bool:
+    """Tell whether a first reading on its host that looks right clears the guard.
 
     A jump that took the host's clock along looks right to whoever did not see it: only a connection
-    that did, or a person, may clear it; one back is over when the clock has caught up.
+    that did, or a person, may clear it. One back is over when the clock has caught up.
     """
-    jumped_apart = bool(guard.figures.get("apart"))
-    if base is not None:
-        return jumped_apart and not apart
     went_back = float(guard.figures.get("moved_seconds", 0)) < 0
-    return bool(notes) and not is_jump(moved) and (jumped_apart or went_back)
+    return bool(guard.figures.get("apart")) or went_back
 
 
 def _is_of(guard: Guard, base: ClockReading) -> bool:
