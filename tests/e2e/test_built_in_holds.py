@@ -130,7 +130,7 @@ MISTAKES = {
     "hold list --unit 1": "--unit needs --tenant",
     "hold import none.csv": "none.csv does not exist",
     "unit add -t nobody 1": "There is no tenant 'nobody'",
-    "tenant add x --zone Mars/Base": "Time zone 'Mars/Base' is not known",
+    "tenant add x --zone Mars/Base": "Zone must be a name such as Europe/Berlin",
     "tenant add x --locale german!": "Locale must be a name such as en",
     "tenant add x --recipient somebody": "Recipients must be mail addresses",
     "tenant set harbour --by ann": "Nothing to change",

@@ -8,10 +8,10 @@ taken over once is not taken over twice, so that a killed run is finished by run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
 from freehold.application.repeat import repeated
@@ -30,11 +30,12 @@ from freehold.ports.ledger import Ledger, Transaction
 from freehold.ports.system import Dice, Pause
 
 T = TypeVar("T")
-_SEEN_MOST = 100_000  # names kept in mind, so that they are not looked up again; about 20 MB
+_KEPT_MOST = 100_000  # names kept in mind, so that they are not looked up again; about 20 MB
 _THERE_OTHERWISE = "it is there with other values, which were left as they are"
 _NO_TENANT = "there is no such tenant: add it, or import with --create-units"
 _NO_UNIT = "there is no such unit: add it, or import with --create-units"
 _NO_TENANT_OF_UNIT = "there is no such tenant: add it first"
+_SAME_AS_ANOTHER = "its token is that of another hold"
 _REFUSED = "the database refused the line"
 
 
@@ -46,10 +47,16 @@ class Answer:
     refusal: str | None = None
 
 
-class Lines(Protocol):
-    """Lines of one kind."""
+class Lines(Protocol[T]):
+    """Lines of one kind, in two steps, so that no lock is held while texts are read."""
 
-    def write(self, tx: Transaction, lines: Sequence[Values]) -> list[Answer]:
+    def parse(self, lines: Sequence[Values]) -> list[T | Answer | None]:
+        """Read what can be read without the database; None where it must be asked first."""
+        ...
+
+    def write(
+        self, tx: Transaction, lines: Sequence[Values], parsed: Sequence[T | Answer | None]
+    ) -> list[Answer]:
         """Write the lines in the transaction; one answer each, in order."""
         ...
 
@@ -63,7 +70,7 @@ class _Undone(Exception):
 
 
 @dataclass(slots=True)
-class Takeover:
+class Takeover(Generic[T]):
     """Takes lines over, batch by batch.
 
     Attributes:
@@ -71,7 +78,7 @@ class Takeover:
     """
 
     ledger: Ledger
-    lines: Lines
+    lines: Lines[T]
     dice: Dice
     pause: Pause
     trial: bool = False
@@ -96,10 +103,11 @@ class Takeover:
 
     def _take(self, batch: Sequence[Values]) -> list[Answer]:
         answers: list[Answer] = []
+        parsed = self.lines.parse(batch)
 
         def step() -> None:
             with self.ledger.transaction() as tx:
-                answers[:] = self.lines.write(tx, batch)
+                answers[:] = self.lines.write(tx, batch, parsed)
                 if self.trial:
                     raise _Undone
             self.lines.committed()
@@ -112,9 +120,18 @@ class Takeover:
 class TenantLines:
     """Lines that are tenants."""
 
-    def write(self, tx: Transaction, lines: Sequence[Values]) -> list[Answer]:
+    def parse(self, lines: Sequence[Values]) -> list[Tenant | Answer | None]:
+        """Read tenants."""
+        return [_parsed(read_tenant, one) for one in lines]
+
+    def write(
+        self,
+        tx: Transaction,
+        lines: Sequence[Values],
+        parsed: Sequence[Tenant | Answer | None],
+    ) -> list[Answer]:
         """Add tenants."""
-        return _write(lines, read_tenant, lambda good: map(_answer, tx.tenants.add(good)))
+        return _stored(parsed, Tenant, lambda good: map(_answer, tx.tenants.add(good)))
 
     def committed(self) -> None:
         """Nothing is kept in mind."""
@@ -123,9 +140,18 @@ class TenantLines:
 class UnitLines:
     """Lines that are units."""
 
-    def write(self, tx: Transaction, lines: Sequence[Values]) -> list[Answer]:
+    def parse(self, lines: Sequence[Values]) -> list[NewUnit | Answer | None]:
+        """Read units."""
+        return [_parsed(read_unit, one) for one in lines]
+
+    def write(
+        self,
+        tx: Transaction,
+        lines: Sequence[Values],
+        parsed: Sequence[NewUnit | Answer | None],
+    ) -> list[Answer]:
         """Add units of tenants that are there."""
-        return _write(lines, read_unit, lambda good: map(_answer, tx.units.add(good)))
+        return _stored(parsed, NewUnit, lambda good: map(_answer, tx.units.add(good)))
 
     def committed(self) -> None:
         """Nothing is kept in mind."""
@@ -137,55 +163,81 @@ class HoldLines:
 
     Attributes:
         create: make tenants and units that are missing.
+        created_count: how many were made.
     """
 
     dice: Dice
     create: bool = False
     created_count: int = 0
-    _seen: set[tuple[str, str]] = field(default_factory=set)
-    _new: set[tuple[str, str]] = field(default_factory=set)
+    _tenants: dict[str, Tenant] = field(default_factory=dict)
+    _units: set[tuple[str, str]] = field(default_factory=set)
+    _met: dict[str, Tenant] = field(default_factory=dict)
+    _new_units: set[tuple[str, str]] = field(default_factory=set)
     _new_count: int = 0
 
-    def write(self, tx: Transaction, lines: Sequence[Values]) -> list[Answer]:
+    def parse(self, lines: Sequence[Values]) -> list[ImportedHold | Answer | None]:
+        """Read the holds of tenants that were met before."""
+        return [self._read(one, self._tenants) for one in lines]
+
+    def write(
+        self,
+        tx: Transaction,
+        lines: Sequence[Values],
+        parsed: Sequence[ImportedHold | Answer | None],
+    ) -> list[Answer]:
         """Take holds over, with their tenants and units where those are missing and wanted."""
-        self._new, self._new_count = set(), 0
-        wanted = sorted({one.get("tenant", "") for one in lines})
-        known = {one.id: one for one in tx.tenants.read(wanted)}
-        if self.create:
-            known |= self._create_tenants(tx, [one for one in wanted if one not in known])
-
-        def read(values: Values) -> ImportedHold:
-            name = values.get("tenant", "")
-            tenant = known.get(name)
-            if tenant is None:
-                raise ValueError(_NO_TENANT if not self.create else _wrong_tenant(name))
-            return read_hold(values, tenant.zone or DEFAULT_ZONE, UUID(self.dice.name()))
-
-        def store(good: Sequence[ImportedHold]) -> Iterable[Answer]:
-            if self.create:
-                self._create_units(tx, good)
-            return map(_answer_of_import, tx.own_holds.take_over(good))
-
-        return _write(lines, read, store)
+        self._new_units, self._new_count = set(), 0
+        self._met = self._meet(tx, lines)
+        read = [
+            one or self._read(values, self._met) or Answer(None, self._no_tenant(values))
+            for one, values in zip(parsed, lines, strict=True)
+        ]
+        return _stored(read, ImportedHold, lambda good: self._store(tx, good))
 
     def committed(self) -> None:
-        """Keep in mind which units are there, and count what was made."""
+        """Keep in mind which tenants and units are there, and count what was made."""
         self.created_count += self._new_count
-        if len(self._seen) > _SEEN_MOST:
-            self._seen.clear()
-        self._seen |= self._new
+        for kept in (self._tenants, self._units):
+            if len(kept) > _KEPT_MOST:
+                kept.clear()
+        self._tenants |= self._met
+        self._units |= self._new_units
 
-    def _create_tenants(self, tx: Transaction, ids: Sequence[str]) -> dict[str, Tenant]:
-        made: dict[str, Tenant] = {}
-        for one in ids:
-            if not _wrong_tenant(one):
-                made[one] = Tenant(one, one)
+    def _read(self, values: Values, known: Mapping[str, Tenant]) -> ImportedHold | Answer | None:
+        tenant = known.get(values.get("tenant", ""))
+        if tenant is None:
+            return None
+        zone = tenant.zone or DEFAULT_ZONE
+        return _parsed(lambda line: read_hold(line, zone, self._token), values)
+
+    def _token(self) -> UUID:
+        return UUID(self.dice.name())
+
+    def _no_tenant(self, values: Values) -> str:
+        return _wrong_tenant(values.get("tenant", "")) or _NO_TENANT
+
+    def _meet(self, tx: Transaction, lines: Sequence[Values]) -> dict[str, Tenant]:
+        """Look up the tenants that were not met before, and make those that are missing."""
+        unmet = sorted({one.get("tenant", "") for one in lines} - self._tenants.keys())
+        met = {one.id: one for one in tx.tenants.read(unmet)} if unmet else {}
+        if not self.create:
+            return met
+        missing = [one for one in unmet if one not in met and not _wrong_tenant(one)]
+        made = {one: Tenant(one, one) for one in missing}
         self._count(tx.tenants.add(list(made.values())))
-        return made
+        return met | made
 
-    def _create_units(self, tx: Transaction, holds: Sequence[ImportedHold]) -> None:
-        self._new = {(one.tenant, one.unit) for one in holds} - self._seen
-        self._count(tx.units.add([NewUnit(*one) for one in sorted(self._new)]))
+    def _store(self, tx: Transaction, holds: Sequence[ImportedHold]) -> list[Answer]:
+        if self.create:
+            self._new_units = {(one.tenant, one.unit) for one in holds} - self._units
+            self._count(tx.units.add([NewUnit(*one) for one in sorted(self._new_units)]))
+        answers = [_answer_of_import(one) for one in tx.own_holds.take_over(holds)]
+        late = [n for n, one in enumerate(answers) if one.refusal == ImportRefusal.OVERLAP]
+        granted = {one.token for one in tx.own_holds.granted([holds[n].token for n in late])}
+        for n in late:
+            if holds[n].token in granted:
+                answers[n] = Answer(None, _SAME_AS_ANOTHER)
+        return answers
 
     def _count(self, written: Sequence[Written]) -> None:
         self._new_count += sum(one is Written.NEW for one in written)
@@ -200,22 +252,22 @@ def _wrong_tenant(name: str) -> str:
     return ""
 
 
-def _write(
-    lines: Sequence[Values],
-    read: Callable[[Values], T],
+def _parsed(read: Callable[[Values], T], line: Values) -> T | Answer:
+    try:
+        return read(line)
+    except (ValueError, UsageError) as error:
+        return Answer(None, clause(error))
+
+
+def _stored(
+    parsed: Sequence[T | Answer | None],
+    kind: type[T],
     store: Callable[[Sequence[T]], Iterable[Answer]],
 ) -> list[Answer]:
-    """Read each line, store the good ones together, and put the answers in the lines' order."""
-    answers: list[Answer | None] = []
-    good: list[T] = []
-    for one in lines:
-        try:
-            good.append(read(one))
-            answers.append(None)
-        except (ValueError, UsageError) as error:
-            answers.append(Answer(None, clause(error)))
+    """Store the good lines together, and put the answers in the lines' order."""
+    good = [one for one in parsed if isinstance(one, kind)]
     stored = iter(store(good)) if good else iter(())
-    return [one or next(stored) for one in answers]
+    return [one if isinstance(one, Answer) else next(stored) for one in parsed]
 
 
 def _answer(written: Written) -> Answer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from uuid import UUID
 
@@ -56,18 +56,18 @@ def read_unit(values: Values) -> NewUnit:
     )
 
 
-def read_hold(values: Values, zone: str, token: UUID) -> ImportedHold:
+def read_hold(values: Values, zone: str, draw: Callable[[], UUID]) -> ImportedHold:
     """Read a hold that was granted elsewhere.
 
     Args:
         zone: of times without an offset.
-        token: the hold token where the line names none.
+        draw: makes the hold token where the line names none.
     """
     return ImportedHold(
         tenant=values.get("tenant", ""),
         unit=values.get("unit", ""),
         hold_until=_read_time("hold_until", values.get("hold_until", ""), zone),
-        token=_read_token(values.get("token", "")) or token,
+        token=_read_token(values.get("token", "")) or draw(),
         reference=values.get("reference") or line_reference(values),
         stay=read_stay(values.get("starts_at"), values.get("ends_at"), zone),
         status=_read_status(values.get("status", "")),
@@ -94,8 +94,10 @@ def read_stay(start: str | None, end: str | None, zone: str) -> Stay | None:
 
 def read_zone(text: str | None) -> str | None:
     """Check a zone's name; an empty text is none."""
-    if text:
-        check_zone(text)
+    try:
+        check_zone(text or DEFAULT_ZONE)
+    except ValueError:
+        raise ValueError("zone must be a name such as Europe/Berlin or UTC") from None
     return text or None
 
 

@@ -73,7 +73,7 @@ def import_file(
     ledger: SqlLedger,
     file: str,
     kind: str,
-    lines: Lines,
+    lines: Lines[Any],
     rejects_file: Path | None,
     *,
     dry_run: bool,
@@ -121,7 +121,7 @@ def _size(source: IO[bytes]) -> int | None:
 def _run(
     ledger: SqlLedger,
     table: CsvTable,
-    lines: Lines,
+    lines: Lines[Any],
     rejects: Rejects,
     size: int | None,
     *,
@@ -151,7 +151,7 @@ def _batches(table: CsvTable, size: int) -> Iterator[Sequence[Line | BadRecord]]
 
 
 def _take(
-    takeover: Takeover, batch: Sequence[Line | BadRecord], counts: Counts, rejects: Rejects
+    takeover: Takeover[Any], batch: Sequence[Line | BadRecord], counts: Counts, rejects: Rejects
 ) -> None:
     from freehold.ports.inventory import Written
 
@@ -196,7 +196,7 @@ def _progress(size: int | None) -> Iterator[Any]:
 
 
 def _data(
-    table: CsvTable, counts: Counts, rejects: Rejects, lines: Lines, *, dry_run: bool
+    table: CsvTable, counts: Counts, rejects: Rejects, lines: Lines[Any], *, dry_run: bool
 ) -> dict[str, Any]:
     return {
         "new": counts.new_count,
