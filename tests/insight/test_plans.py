@@ -28,6 +28,7 @@ INDEXES = {
     "review_depth": "operation_review",
     "newest_tick": "tick_once",
     "recent_tallies": "tally_at",
+    "failed_lately": "attempt_failed_at",
     "outbox_depth": "outbox_pending",
     "open_of_hold": "operation_identity",
     "records_of_hold": "hold_key",

@@ -25,6 +25,13 @@ def judged(seen: Status) -> Status:
 
 
 def _of_all(seen: Status) -> Iterator[str]:
+    for guard in seen.guards:
+        whose = "all rules" if guard.rule is None else guard.rule
+        yield f"Releases of {whose} are frozen: {guard.reason.rstrip('.')}; see `freehold guard show`."
+    for pause in seen.pauses:
+        whose = "every rule" if pause.rule is None else pause.rule
+        tenant = "" if pause.tenant is None else f", tenant {pause.tenant}"
+        yield f"{pause.role.capitalize()} of {whose}{tenant} is paused {pause}."
     working = [beat for beat in seen.alive if "work" in beat.roles]
     if not working and (waiting := [row.rule.name for row in seen.rules if waits(row)]):
         yield f"Work waits in {', '.join(waiting)}, and no worker is alive; start `freehold run`."

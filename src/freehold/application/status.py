@@ -6,15 +6,19 @@ whose table cannot be read hides no other rule. *Not here*: how it is printed (`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from freehold.domain.due import is_due, read_due, released_from
 from freehold.domain.errors import DatabaseError, RuleRefused, StatementTimedOut
 from freehold.domain.operations import CLAIMABLE, OperationState
+from freehold.domain.pauses import Pause
 from freehold.domain.rules import Rule
 from freehold.domain.schedule import Cron, Every, last_at_or_before
+from freehold.domain.tallies import lags
+from freehold.ports.guards import Guard
 from freehold.ports.holds import FoundHold
 from freehold.ports.insight import (
     Depth,
@@ -32,6 +36,7 @@ from freehold.ports.system import HostClock
 COUNT_MOST = 10_000  # a count that is larger reads "more than"
 FIRST_DUE = 100  # due rows looked at, oldest first, and again from twice the promise ago
 TALLIES_MOST = 10_000
+TENANTS_SHOWN = 20  # of each rule, those with the longest lags first
 HEARTBEATS_MOST = 1_000
 WINDOW = timedelta(hours=1)
 SILENT_AFTER = timedelta(seconds=30)  # six heartbeats
@@ -61,7 +66,12 @@ class HoldFigures:
 
 @dataclass(frozen=True, slots=True)
 class RuleStatus:
-    """Everything about one rule; `state` and `tick` are None until it was met."""
+    """Everything about one rule; `state` and `tick` are None until it was met.
+
+    Attributes:
+        tenants: what ended by tenant, the longest lags first, at most `TENANTS_SHOWN`.
+        tenant_count: how many tenants something ended for.
+    """
 
     rule: Rule
     state: RuleState | None
@@ -70,6 +80,8 @@ class RuleStatus:
     ended: Ended | None
     tick: LastTick | None
     tick_late: bool
+    tenants: Sequence[tuple[str | None, Ended]] = ()
+    tenant_count: int = 0
 
     def count(self, *states: OperationState) -> int:
         """Return how many operations are in these states."""
@@ -88,6 +100,9 @@ class Status:
 
     Attributes:
         host_skew: the host's clock minus the database's, as of this look.
+        failed: attempts that failed in the last hour, by class, of all rules together.
+        guards: what froze releases and still does.
+        pauses: what a person paused, and is paused still.
     """
 
     now: datetime
@@ -96,6 +111,9 @@ class Status:
     outbox: Outbox
     alive: Sequence[Heartbeat]
     silent: Sequence[Heartbeat]
+    failed: Mapping[str, int] = field(default_factory=dict)
+    guards: Sequence[Guard] = ()
+    pauses: Sequence[Pause] = ()
     findings: Sequence[str] = field(default=())
 
 
@@ -112,21 +130,55 @@ def status(source: Readable, rules: Sequence[Rule], host_clock: HostClock) -> St
         states, depths = figures.states(names), figures.depths(names, COUNT_MOST + 1)
         ended, ticks = figures.ended(now - WINDOW, TALLIES_MOST), figures.last_ticks(names)
         outbox, beats = figures.outbox(COUNT_MOST + 1), figures.heartbeats(HEARTBEATS_MOST)
+        failed = figures.failed(now - WINDOW, COUNT_MOST + 1)
+        guards, pauses = figures.guards(), figures.pauses()
     rows = [
         RuleStatus(
             rule=rule,
             state=states.get(rule.name),
             depth=depths[rule.name],
             holds=_look(source, rule),
-            ended=ended.get(rule.name),
+            ended=added_up([one for (name, _), one in ended.items() if name == rule.name]),
             tick=ticks.get(rule.name),
             tick_late=_is_late(rule, ticks.get(rule.name), now),
+            tenants=_worst_tenants(rule, ended),
+            tenant_count=sum(name == rule.name for name, _ in ended),
         )
         for rule in rules
     ]
     alive = [beat for beat in beats if now - beat.beat_at <= SILENT_AFTER]
     silent = [beat for beat in beats if now - beat.beat_at > SILENT_AFTER]
-    return Status(now, skew, rows, outbox, alive, silent)
+    return Status(now, skew, rows, outbox, alive, silent, failed, guards, pauses)
+
+
+def added_up(parts: Sequence[Ended]) -> Ended | None:
+    """Add up what ended for several tenants; None for nothing."""
+    if not parts:
+        return None
+    skipped: Counter[str] = Counter()
+    for part in parts:
+        skipped.update(part.skipped)
+    longest = [part.lag_max_seconds for part in parts if part.expired_count]
+    known = [seconds for seconds in longest if seconds is not None]
+    return Ended(
+        expired_count=sum(part.expired_count for part in parts),
+        skipped=dict(skipped),
+        lag_counts=[sum(counts) for counts in zip(*(p.lag_counts for p in parts), strict=True)],
+        since=parts[0].since,
+        lag_max_seconds=max(known) if known and len(known) == len(longest) else None,
+        redelivery_count=sum(part.redelivery_count for part in parts),
+    )
+
+
+def _worst_tenants(
+    rule: Rule, ended: Mapping[tuple[str, str | None], Ended]
+) -> Sequence[tuple[str | None, Ended]]:
+    ours = [(tenant, one) for (name, tenant), one in ended.items() if name == rule.name]
+    return sorted(ours, key=lambda one: -_longest_lag(one[1]))[:TENANTS_SHOWN]
+
+
+def _longest_lag(ended: Ended) -> float:
+    return lags(ended.lag_counts, ended.lag_max_seconds)["max"] or 0.0
 
 
 def _is_late(rule: Rule, tick: LastTick | None, now: datetime) -> bool:

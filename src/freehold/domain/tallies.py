@@ -63,8 +63,17 @@ def lag_quantile(lag_counts: Iterable[int], share: float) -> float | None:
     return float("inf")
 
 
-def lags(lag_counts: Iterable[int]) -> dict[str, float | None]:
-    """Return upper bounds in seconds of the usual quantiles, by name; see `lag_quantile`."""
+def lags(
+    lag_counts: Iterable[int], lag_max_seconds: float | None = None
+) -> dict[str, float | None]:
+    """Return the usual quantiles in seconds, by name: upper bounds, as in `lag_quantile`.
+
+    Args:
+        lag_max_seconds: the longest lag exactly, where it is known; no quantile is above it.
+    """
     counts = list(lag_counts)
     shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
-    return {name: lag_quantile(counts, share) for name, share in shares.items()}
+    found = {name: lag_quantile(counts, share) for name, share in shares.items()}
+    if lag_max_seconds is None:
+        return found
+    return {name: None if at is None else min(at, lag_max_seconds) for name, at in found.items()}

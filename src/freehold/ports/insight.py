@@ -16,9 +16,11 @@ from uuid import UUID
 
 from freehold.domain.expiry import HoldRow
 from freehold.domain.operations import OperationState, Outcome
+from freehold.domain.pauses import Pause
 from freehold.domain.retries import Failure
 from freehold.domain.rules import Rule
 from freehold.ports.audit import Audit
+from freehold.ports.guards import Guard
 from freehold.ports.holds import FoundHold, ScanCursor
 from freehold.ports.ledger import FailedAttempt, RuleState
 
@@ -61,6 +63,9 @@ class Ended:
 
     Attributes:
         lag_counts: expired holds by lag, in the buckets of `domain.tallies`.
+        lag_max_seconds: the longest lag exactly; None when nothing expired, or where a tally
+            of an older schema does not say.
+        redelivery_count: attempts beyond the first of the operations that ended.
         since: the instant from which on every tally is counted; later than asked for where the
             limit cut the span short.
     """
@@ -69,6 +74,13 @@ class Ended:
     skipped: Mapping[str, int]
     lag_counts: Sequence[int]
     since: datetime
+    lag_max_seconds: float | None = None
+    redelivery_count: int = 0
+
+    @property
+    def attempt_count(self) -> int:
+        """Return the attempts of all operations that ended."""
+        return self.expired_count + sum(self.skipped.values()) + self.redelivery_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +116,20 @@ class Figures(Protocol):
         """Return the newest run of each rule that ever ran."""
         ...
 
-    def ended(self, since: datetime, at_most: int) -> Mapping[str, Ended]:
-        """Add up the tallies of every rule since an instant, the newest `at_most` of them."""
+    def ended(self, since: datetime, at_most: int) -> Mapping[tuple[str, str | None], Ended]:
+        """Add up the tallies of every (rule, tenant) since an instant, the newest `at_most`."""
+        ...
+
+    def failed(self, since: datetime, at_most: int) -> Mapping[str, int]:
+        """Count the attempts that failed since an instant by class, the newest `at_most`."""
+        ...
+
+    def guards(self) -> Sequence[Guard]:
+        """Return the guards that stand, oldest first."""
+        ...
+
+    def pauses(self) -> Sequence[Pause]:
+        """Return the pauses that stand, oldest first."""
         ...
 
     def outbox(self, at_most: int) -> Outbox:

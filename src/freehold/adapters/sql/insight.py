@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from freehold.adapters.sql.guards import SqlGuards, SqlPauses
 from freehold.adapters.sql.loops import SqlRuleStates
 from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Row, Runner
 from freehold.domain.operations import OperationState, Outcome
+from freehold.domain.pauses import Pause
 from freehold.domain.retries import Failure, FailureClass
 from freehold.domain.tallies import LAG_BOUNDS_SECONDS
+from freehold.ports.guards import Guard
 from freehold.ports.insight import (
     Depth,
     Ended,
@@ -88,14 +91,26 @@ class SqlFigures(_Read):
             outcome=row[7],
         )
 
-    def ended(self, since: datetime, at_most: int) -> Mapping[str, Ended]:
+    def ended(self, since: datetime, at_most: int) -> Mapping[tuple[str, str | None], Ended]:
         """Add up the newest tallies."""
         rows = self._sql.rows("recent_tallies", since=since, limit=at_most)
         counted_from = self.at(rows[-1][1]) if len(rows) == at_most else since
-        by_rule: dict[str, list[Row]] = {}
+        whose: dict[tuple[str, str | None], list[Row]] = {}
         for row in rows:
-            by_rule.setdefault(row[0], []).append(row)
-        return {rule: _added_up(tallies, counted_from) for rule, tallies in by_rule.items()}
+            whose.setdefault((row[0], row[5]), []).append(row)
+        return {key: _added_up(tallies, counted_from) for key, tallies in whose.items()}
+
+    def failed(self, since: datetime, at_most: int) -> Mapping[str, int]:
+        """Count the attempts that failed lately."""
+        return dict(self._sql.rows("failed_lately", since=since, limit=at_most))
+
+    def guards(self) -> Sequence[Guard]:
+        """Return the guards that stand."""
+        return SqlGuards(self._sql, self._now).standing()
+
+    def pauses(self) -> Sequence[Pause]:
+        """Return the pauses that stand."""
+        return [one for one in SqlPauses(self._sql, self._now).open() if one.stands(self._now)]
 
     def outbox(self, at_most: int) -> Outbox:
         """Count the events that wait."""
@@ -132,7 +147,16 @@ def _added_up(rows: Sequence[Row], since: datetime) -> Ended:
     for row in rows:
         skipped.update(_json(row[3]))
         lag_counts = [a + b for a, b in zip(lag_counts, _json(row[4]), strict=True)]
-    return Ended(sum(row[2] for row in rows), dict(skipped), lag_counts, since)
+    longest = [row[6] for row in rows if row[2]]
+    known = bool(longest) and None not in longest
+    return Ended(
+        expired_count=sum(row[2] for row in rows),
+        skipped=dict(skipped),
+        lag_counts=lag_counts,
+        since=since,
+        lag_max_seconds=max(longest) if known else None,
+        redelivery_count=sum(row[7] for row in rows),
+    )
 
 
 def _json(value: Any) -> Any:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from freehold.ports.insight import Ended, Heartbeat
 
 
+_BUCKETS = (*(f"{bound:g}" for bound in LAG_BOUNDS_SECONDS), "more")
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command()(status)
@@ -65,6 +68,17 @@ def as_data(seen: Status) -> dict[str, Any]:
             _process_data(beat, seen.now, alive=beat in seen.alive)
             for beat in (*seen.alive, *seen.silent)
         ],
+        "failed_attempts_last_hour": dict(seen.failed),
+        "guards": [
+            {"guard": one.kind.value, "rule": one.rule, "tripped_at": one.tripped_at}
+            | {"reason": one.reason}
+            for one in seen.guards
+        ],
+        "pauses": [
+            {"role": one.role.value, "rule": one.rule, "tenant": one.tenant, "by": one.by}
+            | {"reason": one.reason, "paused_at": one.paused_at, "until": one.until}
+            for one in seen.pauses
+        ],
     }
 
 
@@ -96,6 +110,10 @@ def _rule_data(row: RuleStatus, now: datetime) -> dict[str, Any]:
         "unreadable_due_count": row.holds.unreadable_count,
         "table_trouble": row.holds.trouble,
         "last_hour": None if row.ended is None else _ended_data(row.ended),
+        "tenants_last_hour": [
+            {"tenant": tenant, **_ended_data(ended)} for tenant, ended in row.tenants
+        ],
+        "tenant_count": row.tenant_count,
         "tick": _tick_data(row),
     }
 
@@ -105,7 +123,10 @@ def _ended_data(ended: Ended) -> dict[str, Any]:
         "since": ended.since,
         "released_count": ended.expired_count,
         "skipped": dict(ended.skipped),
+        "attempt_count": ended.attempt_count,
+        "redelivery_count": ended.redelivery_count,
         "lag_seconds": _lag_data(ended),
+        "lag_counts": dict(zip(_BUCKETS, ended.lag_counts, strict=True)),
     }
 
 
@@ -113,7 +134,7 @@ def _lag_data(ended: Ended) -> dict[str, float | str | None]:
     """Return the quantiles' upper bounds; JSON has no infinity, so the open bucket is said."""
     return {
         name: f"more than {LAG_BOUNDS_SECONDS[-1]:.0f}" if seconds == inf else seconds
-        for name, seconds in lags(ended.lag_counts).items()
+        for name, seconds in lags(ended.lag_counts, ended.lag_max_seconds).items()
     }
 
 

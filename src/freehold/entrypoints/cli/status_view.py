@@ -15,8 +15,11 @@ from freehold.application.status import COUNT_MOST, RuleStatus, Status, overdue
 from freehold.domain.operations import OperationState
 from freehold.domain.tallies import lags
 from freehold.entrypoints.cli.context import people
+from freehold.ports.insight import Ended
 from freehold.ports.ledger import RuleCondition
 
+TENANTS_IN_TABLE = 3  # under each rule; `--json` has more
+TENANT_CHARS = 24
 _NOTHING = "[dim]·[/]"
 _UNKNOWN = "[dim]?[/]"
 _CONDITIONS = {
@@ -137,28 +140,48 @@ def _scan(row: RuleStatus, now: datetime) -> str:
 
 
 def _ended(seen: Status) -> Table:
-    table = _table("rule", "released", "p50", "p95", "p99", "max", "skipped")
+    table = _table("rule", "released", "p50", "p95", "p99", "longest", "redelivered", "skipped")
     for row in seen.rules:
+        name = f"[bold]{escape(row.rule.name)}[/]"
         if row.ended is None:
-            table.add_row(f"[bold]{escape(row.rule.name)}[/]", *[_NOTHING] * 6)
+            table.add_row(name, *[_NOTHING] * 7)
             continue
-        skips = sorted(row.ended.skipped.items(), key=lambda one: -one[1])
-        table.add_row(
-            f"[bold]{escape(row.rule.name)}[/]",
-            f"{row.ended.expired_count:,}" if row.ended.expired_count else _NOTHING,
-            *(_lag(seconds, row) for seconds in lags(row.ended.lag_counts).values()),
-            ", ".join(f"{count:,} {escape(name)}" for name, count in skips) or _NOTHING,
-        )
+        table.add_row(name, *_ended_cells(row, row.ended))
+        if row.tenant_count < 2:  # noqa: PLR2004 - the one tenant's line would say the same again
+            continue
+        for tenant, ended in row.tenants[:TENANTS_IN_TABLE]:
+            who = "[dim]nobody[/]" if tenant is None else _cut(tenant)
+            table.add_row(f"[dim]└[/] {who}", *_ended_cells(row, ended))
+        if (more := row.tenant_count - TENANTS_IN_TABLE) > 0:
+            table.add_row(f"[dim]└ {more:,} more, none with a longer lag[/]")
     return table
 
 
-def _lag(seconds: float | None, row: RuleStatus) -> str:
-    """Write a bucket's upper bound, red where the bucket lies beyond the promise."""
+def _cut(tenant: str) -> str:
+    """Write a tenant's id; a long one would push the figures off the screen."""
+    return escape(tenant if len(tenant) <= TENANT_CHARS else f"{tenant[: TENANT_CHARS - 1]}…")
+
+
+def _ended_cells(row: RuleStatus, ended: Ended) -> list[str]:
+    *quantiles, longest = lags(ended.lag_counts, ended.lag_max_seconds).values()
+    skips = sorted(ended.skipped.items(), key=lambda one: -one[1])
+    return [
+        f"{ended.expired_count:,}" if ended.expired_count else _NOTHING,
+        *(_lag(seconds, row) for seconds in quantiles),
+        _lag(longest, row, exact=ended.lag_max_seconds is not None),
+        f"[yellow]{ended.redelivery_count:,}[/]" if ended.redelivery_count else _NOTHING,
+        ", ".join(f"{count:,} {escape(name)}" for name, count in skips) or _NOTHING,
+    ]
+
+
+def _lag(seconds: float | None, row: RuleStatus, *, exact: bool = False) -> str:
+    """Write a lag, or a bucket's upper bound; red where it lies beyond the promise."""
     if seconds is None:
         return _NOTHING
     if seconds == float("inf"):
         return "[bold red]> 1 d[/]"
-    text = "≤ " + (f"{seconds * 1000:.0f} ms" if seconds < 1 else span(timedelta(seconds=seconds)))
+    text = f"{seconds * 1000:.0f} ms" if seconds < 1 else span(timedelta(seconds=seconds))
+    text = text if exact else f"≤ {text}"
     return f"[red]{text}[/]" if seconds > row.rule.promise.total_seconds() else text
 
 
@@ -191,6 +214,9 @@ def _foot(seen: Status) -> Table:
         if seen.outbox.pending_count
         else "[dim]nothing waits[/]",
     )
+    if seen.failed:
+        told = ", ".join(f"{number(count)} {escape(kind)}" for kind, count in seen.failed.items())
+        grid.add_row("attempts", f"[yellow]{told}[/] failed in the last hour")
     skew = seen.host_skew.total_seconds()
     grid.add_row(
         "clock",

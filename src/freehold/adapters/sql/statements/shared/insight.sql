@@ -41,8 +41,18 @@ from {s}tick where schedule = :rule order by logical_time desc limit 1
 -- Purpose: read the newest tallies back to an instant, up to a limit.
 -- Caller: adapters.sql.insight, for status
 -- Index: tally_at, read backwards
-select rule, at, expired_count, skipped, lag_counts from {s}tally
-where at >= :since order by at desc limit :limit
+select rule, at, expired_count, skipped, lag_counts, tenant, lag_max_seconds, redelivery_count
+from {s}tally where at >= :since order by at desc limit :limit
+
+-- name: failed_lately
+-- Purpose: count the newest failed attempts by class, back to an instant, up to a limit.
+-- Caller: adapters.sql.insight, for status
+-- Index: attempt_failed_at, read backwards
+select c.failure_class, count(*)
+from (
+    select a.failure_class from {s}attempt a
+    where a.failed_at >= :since order by a.failed_at desc limit :limit) c
+group by c.failure_class
 
 -- name: outbox_depth
 -- Purpose: count the events that wait, and find the oldest, up to a limit.
