@@ -15,6 +15,7 @@ from freehold.testing.contracts.loops import (
 )
 from freehold.testing.contracts.operations import OperationsContract
 from freehold.testing.contracts.own_holds import ChangingContract, PlacingContract
+from freehold.testing.contracts.rebuilding import RebuildingContract
 from freehold.testing.contracts.reviews import ReviewsContract
 from freehold.testing.contracts.straight import StraightContract
 from freehold.testing.contracts.windows import WindowsContract
@@ -85,4 +86,8 @@ class TestChanging(ChangingContract):
 
 
 class TestWindows(WindowsContract):
+    pass
+
+
+class TestRebuilding(RebuildingContract):
     pass

@@ -37,7 +37,7 @@ def write_operations(
     if not new:
         return 0
     new = _doubted(tx, rule, new)
-    count = tx.operations.enqueue(new, tick_id)
+    count = tx.operations.enqueue(new, tick_id, rule.fingerprint)
     dues = [one.due_at for one in new if one.due_at is not None]
     since = EPOCH if undated else min(dues, default=tx.now) - timedelta(days=1)
     past = tx.operations.past(rule.name, [(one.hold_key, one.digest) for one in new], since)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from freehold.application.handling import Handling, Images, no_handler
+from freehold.application.remap import rebuilt
 from freehold.domain.due import read_due
 from freehold.domain.errors import ChangeLost
 from freehold.domain.expiry import (
@@ -111,7 +112,8 @@ def release_batch(
         RowRefused: some row was refused; the transaction is lost, a smaller batch may pass.
     """
     holds = tx.holds(rule)
-    doors = _Doors()
+    claims, changed = rebuilt(tx, rule, claims)
+    doors = _Doors(skipped=[(claim, SkipReason.MAPPING_CHANGED) for claim in changed])
     for claim, decision in _decisions(holds, rule, claims, tx.now):
         doors.send(claim, decision)
     checkpoint.reach(Boundary.HOLDS_LOCKED)

@@ -9,14 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from freehold.application.release import decide_batch
+from freehold.application.remap import built_anew, is_foreign
 from freehold.domain.errors import RefusedByState, UsageError
-from freehold.domain.expiry import Decision, Defer, Release, Skip, ToReview
+from freehold.domain.expiry import Decision, Defer, Release, Skip, SkipReason, ToReview
 from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
 from freehold.ports.ledger import Act, FailedAttempt, InReview, Ledger, Transaction
 from freehold.ports.system import Boundary, Checkpoint
 
 PAGE = 500  # operations of one transaction
+WINDOW_OUTLOOK = "would release what is still due in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,23 @@ class Review:
                 return
             after_id = page[-1].id
 
+    def require(self, rule: Rule, operation_ids: Sequence[int]) -> None:
+        """Check that operations named by a person are in review.
+
+        Raises:
+            UsageError: one of them is not, or is another rule's.
+        """
+        with self._ledger.transaction() as tx:
+            there = {one.id for one in tx.reviews.read(operation_ids) if one.rule == rule.name}
+        missing = [str(one) for one in operation_ids if one not in there]
+        if missing:
+            one = len(missing) == 1
+            raise UsageError(
+                f"{'Operation' if one else 'Operations'} {', '.join(missing)} "
+                f"{'is' if one else 'are'} not in review under rule {rule.name}; "
+                "`freehold review list` shows what is."
+            )
+
     def chosen(self, rule: Rule, reason_part: str = "") -> list[int]:
         """Return the ids of all operations in review of a rule whose reason or error has a text."""
         return [
@@ -100,6 +119,8 @@ class Review:
 
     def requeue(self, rule: Rule, operation_ids: Sequence[int], person: Person) -> int:
         """Give operations in review a fresh set of attempts; the history of the old ones stays.
+
+        One that another mapping built is built anew when a worker takes it.
 
         Again: requeues nothing that is not in review any more.
         """
@@ -147,14 +168,23 @@ def _act(one: InReview, person: Person, verb: str, outlook: str | None) -> Act:
 
 def _outlooks(tx: Transaction, rule: Rule, found: Sequence[InReview]) -> list[Preview]:
     """Decide about each hold as a worker would now, without writing."""
-    readable = [one for one in found if one.due_at is not None and one.rule == rule.name]
-    claims = [_claim(one) for one in readable]
-    decisions = dict(decide_batch(tx, rule, claims)) if claims else {}
+    ours = [one for one in found if one.rule == rule.name and one.due_at is not None]
+    single = [one for one in ours if not one.is_window]
+    foreign = {one.id for one in single if is_foreign(rule, one.fingerprint)}
+    claims = [_claim(one) for one in single if one.id not in foreign]
+    said = {one.id: WINDOW_OUTLOOK for one in ours if one.is_window}
+    said |= {key: describe(one) for key, one in decide_batch(tx, rule, claims)} if claims else {}
+    said |= _outlooks_anew(tx, rule, [_claim(one) for one in single if one.id in foreign])
     unreadable = "the due cannot be read: mend the row, the sweep then closes this operation"
-    return [
-        Preview(one, describe(decisions[one.id]) if one.id in decisions else unreadable)
-        for one in found
-    ]
+    return [Preview(one, said.get(one.id, unreadable)) for one in found]
+
+
+def _outlooks_anew(tx: Transaction, rule: Rule, claims: Sequence[Claim]) -> dict[int, str]:
+    """Tell what becomes of operations that another mapping built."""
+    built = built_anew(tx, rule, claims) if claims else {}
+    ended = describe(Skip(SkipReason.MAPPING_CHANGED))
+    anew = "would be built anew, since the mapping changed, and released"
+    return {claim.id: anew if claim.id in built else ended for claim in claims}
 
 
 def _claim(one: InReview) -> Claim:
@@ -170,6 +200,7 @@ def _claim(one: InReview) -> Claim:
         generation=one.generation,
         after_expired=False,
         attempt=0,
+        fingerprint=one.fingerprint,
     )
 
 

@@ -25,6 +25,7 @@ class SkipReason(StrEnum):
     GONE = "gone"
     ALREADY_EXPIRED = "already expired"
     NO_LONGER_HELD = "no longer held"
+    MAPPING_CHANGED = "mapping changed"
 
 
 class DeferReason(StrEnum):

@@ -87,6 +87,7 @@ class Claim:
         lease_token: the fencing token; None where the row lock is the claim.
         deferrals: how often in a row it was put off as busy.
         available_at: since when it is claimable; None where it was not read.
+        fingerprint: of the mapping that it was built by; None where nobody noted it.
     """
 
     id: int
@@ -101,6 +102,7 @@ class Claim:
     deferrals: int = 0
     lease_token: int | None = None
     available_at: datetime | None = None
+    fingerprint: str | None = None
 
     @property
     def failed_count(self) -> int:

@@ -17,6 +17,7 @@ from freehold.adapters.system import StopRequest, SystemClock, SystemDice
 from freehold.application.direct import StraightPages
 from freehold.application.prune import Pruner
 from freehold.application.release import BatchResult
+from freehold.application.remap import follow_mappings
 from freehold.application.scan import Scanner, ScanResult
 from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
@@ -242,8 +243,12 @@ class Service:
     def _heartbeat_loop(self, roles: Sequence[Role]) -> Callable[[], None]:
         ledger = open_ledger(self.settings)
         clock = SystemClock()
+        followed: list[bool] = []
 
         def step() -> float:
+            if not followed:
+                follow_mappings(ledger, self.settings.rules)
+                followed.append(True)
             hands = [*(w.in_hand for w in self.workers), *(s.in_hand for s in self.straights)]
             in_hand = next(filter(None, hands), None)
             with ledger.transaction() as tx:
@@ -332,6 +337,7 @@ def drain_once(
     drain = _Drainer(ledger, scheduler, worker, budget, stop)
     worker.straight.halt = drain.used_up
     try:
+        follow_mappings(ledger, settings.rules)
         _sweeper(ledger, settings, checkpoint, telemetry).sweep(settings.rules)
         for rule in settings.rules:
             drain.drain(rule)

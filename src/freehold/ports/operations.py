@@ -6,7 +6,7 @@ a lease names its token.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -78,12 +78,31 @@ class ReadyOperation:
 class Operations(Protocol):
     """The open work of all rules."""
 
-    def enqueue(self, new: Sequence[NewOperation], tick_id: int | None) -> int:
+    def enqueue(
+        self, new: Sequence[NewOperation], tick_id: int | None, fingerprint: str | None = None
+    ) -> int:
         """Write open operations.
+
+        Args:
+            fingerprint: of the mapping that they were built by.
 
         Returns:
             How many were new; an identity that is open already is left as it is.
         Again: adds nothing.
+        """
+        ...
+
+    def rebuild(self, built: Mapping[int, NewOperation], fingerprint: str) -> None:
+        """Give claimed operations the identity, fence and due that another mapping reads.
+
+        Generation and attempts stay.
+
+        Args:
+            built: what each is from now on, by operation id.
+
+        Raises:
+            ChangeLost: one of them had left the ledger already.
+            RowRefused: an operation of the same identity is open.
         """
         ...
 

@@ -17,6 +17,8 @@ class InReview:
 
     Attributes:
         attempt: attempts made so far since it was last requeued.
+        fingerprint: of the mapping that it was built by.
+        is_window: it releases all that is due in a span, and names no single hold.
     """
 
     id: int
@@ -32,6 +34,8 @@ class InReview:
     failure: Failure | None
     found_at: datetime
     changed_at: datetime
+    fingerprint: str | None = None
+    is_window: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -33,6 +33,7 @@ def claim_of(session: Session, row: Row, lease_token: int | None = None) -> Clai
         deferrals=row[9],
         lease_token=lease_token,
         available_at=session.instant(row[11]),
+        fingerprint=row[12],
     )
 
 
@@ -48,13 +49,25 @@ class SqlOperations:
         self._sql = runner
         self._now = now
 
-    def enqueue(self, new: Sequence[NewOperation], tick_id: int | None) -> int:
+    def enqueue(
+        self, new: Sequence[NewOperation], tick_id: int | None, fingerprint: str | None = None
+    ) -> int:
         """Write open operations; return how many were new."""
         added = 0
+        fixed = {"now": self._now, "tick_id": tick_id, "fingerprint": fingerprint}
         for rule in dict.fromkeys(one.rule for one in new):
             rows = [_operation_row(one) for one in new if one.rule == rule]
-            added += self._sql.many("enqueue", rows, rule=rule, now=self._now, tick_id=tick_id)
+            added += self._sql.many("enqueue", rows, rule=rule, **fixed)
         return added
+
+    def rebuild(self, built: Mapping[int, NewOperation], fingerprint: str) -> None:
+        """Give claimed operations the identity, fence and due that another mapping reads."""
+        rows = [
+            (key, one.tenant, one.digest, one.identity, one.guard, one.due_at)
+            for key, one in built.items()
+        ]
+        count = self._sql.many("rebuild", rows, fingerprint=fingerprint, now=self._now)
+        _assert_all(count, len(rows), "rebuild")
 
     def renumber(self, following: Sequence[NewOperation]) -> None:
         """Give operations written in this transaction their generation."""

@@ -44,6 +44,8 @@ class SqlReviews:
             failure=None if row[10] is None else _failure(row[10], row[11], row[12]),
             found_at=session.sure_instant(row[13]),
             changed_at=session.sure_instant(row[14]),
+            fingerprint=row[15],
+            is_window=bool(row[16]),
         )
 
     def attempts(self, operation_id: int) -> Sequence[FailedAttempt]:

@@ -178,6 +178,7 @@ def scan(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
     """
     from freehold.adapters.system import Onwards, StopRequest, SystemClock, SystemDice
     from freehold.application.direct import StraightPages
+    from freehold.application.remap import follow_mappings
     from freehold.application.scan import Scanner
     from freehold.application.schedule import Scheduler
     from freehold.application.together import Tools
@@ -186,6 +187,7 @@ def scan(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
     settings = call.settings()
     rows = []
     with call.ledger(settings) as ledger:
+        follow_mappings(ledger, settings.rules)
         tools = Tools(ledger, Onwards(), SystemDice(), StopRequest())
         scanner = Scanner(ledger, Onwards(), straight=StraightPages(tools))
         scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", Onwards())
@@ -209,6 +211,7 @@ def work(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
     """
     from freehold.adapters.system import Onwards, StopRequest, SystemDice
     from freehold.application.release import BatchResult
+    from freehold.application.remap import follow_mappings
     from freehold.application.work import PassEnd, Worker
     from freehold.bootstrap import open_handling, open_telemetry
 
@@ -218,6 +221,7 @@ def work(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
     handling = open_handling(settings, open_telemetry(settings))
     total = BatchResult()
     with call.ledger() as ledger:
+        follow_mappings(ledger, settings.rules)
         worker = Worker(
             ledger, Onwards(), SystemDice(), StopRequest(), lease=lease, handling=handling
         )

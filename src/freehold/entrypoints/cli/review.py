@@ -223,7 +223,10 @@ def _chosen(reviews: Review, rule: Rule, ids: list[int] | None, matching: str | 
 
     if bool(ids) == (matching is not None):
         raise UsageError("Name either operation ids or --matching TEXT, as `review list` shows.")
-    return list(ids) if ids else reviews.chosen(rule, matching or "")
+    if not ids:
+        return reviews.chosen(rule, matching or "")
+    reviews.require(rule, ids)
+    return list(ids)
 
 
 def _require_count(matching: str | None, confirm: int | None, count: int, verb: str) -> None:

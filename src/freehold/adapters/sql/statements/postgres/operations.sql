@@ -4,14 +4,25 @@
 -- Index: operation_identity
 insert into {s}operation as o (
     rule, tenant, hold_key, digest, identity, guard, due_at, generation, after_expired,
-    state, reason, available_at, found_at, changed_at, tick_id)
+    state, reason, available_at, found_at, changed_at, tick_id, fingerprint)
 select :rule, n.tenant, n.hold_key, n.digest, n.identity, n.guard, n.due_at, n.generation,
        n.after_expired, case when n.dead_reason is null then 'ready' else 'dead' end,
-       n.dead_reason, :now, :now, :now, :tick_id
+       n.dead_reason, :now, :now, :now, :tick_id, :fingerprint
 from unnest(:c0::text[], :c1::text[], :c2::uuid[], :c3::text[], :c4::text[], :c5::timestamptz[],
             :c6::int[], :c7::boolean[], :c8::text[])
      as n (tenant, hold_key, digest, identity, guard, due_at, generation, after_expired, dead_reason)
 on conflict (rule, hold_key, digest) do nothing
+
+-- name: rebuild
+-- Purpose: give claimed operations the identity, fence and due that another mapping reads.
+-- Caller: adapters.sql.operations, once a batch with operations of another mapping
+-- Index: the primary key
+update {s}operation o
+set tenant = n.tenant, digest = n.digest, identity = n.identity, guard = n.guard,
+    due_at = n.due_at, fingerprint = :fingerprint, changed_at = :now
+from unnest(:c0::bigint[], :c1::text[], :c2::uuid[], :c3::text[], :c4::text[], :c5::timestamptz[])
+     as n (id, tenant, digest, identity, guard, due_at)
+where o.id = n.id
 
 -- name: renumber
 -- Purpose: give operations just written the generation that their predecessors leave them.
@@ -44,7 +55,7 @@ group by r.hold_key, r.digest
 -- Caller: adapters.sql.operations, once a batch
 -- Index: operation_claim; the ARRAY keeps the limit under any plan (a join may claim more)
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token, o.available_at
+       o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
 from {s}operation o
 where o.ctid = any (array(
     select c.ctid from {s}operation c
@@ -57,7 +68,7 @@ where o.ctid = any (array(
 -- Caller: adapters.sql.operations, while a batch is bisected and under a lease
 -- Index: the primary key
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token, o.available_at
+       o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
 from {s}operation o
 where o.id = any (:ids::bigint[])
   and ((o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now)
@@ -69,7 +80,7 @@ for update skip locked
 -- Caller: adapters.sql.operations, before customer code runs under a lease
 -- Index: the primary key
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token, o.available_at
+       o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
 from {s}operation o
 where o.id = any (:ids::bigint[]) and o.state = 'leased' and o.lease_token = :lease_token
 for update skip locked
@@ -136,7 +147,7 @@ from moved m
 -- Caller: adapters.sql.operations, once a sweep
 -- Index: operation_leased_until
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token, o.available_at
+       o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
 from {s}operation o
 where o.state = 'leased' and o.leased_until < :now
 order by o.leased_until limit :limit for update skip locked
@@ -215,7 +226,8 @@ from moved m
 -- Caller: adapters.sql.reviews
 -- Index: the primary key
 select id, rule, tenant, hold_key, digest, due_at, generation, state, reason, attempt,
-       failure_class, failure_code, failure_message, found_at, changed_at
+       failure_class, failure_code, failure_message, found_at, changed_at, fingerprint,
+       window_until is not null
 from {s}operation
 where id = any (:ids::bigint[]) and state in ('dead', 'discarded')
 order by id

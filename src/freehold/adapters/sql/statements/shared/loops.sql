@@ -127,7 +127,8 @@ values (:now, :actor, :action, :subject, :reason, :before, :after, :previous_has
 -- Caller: adapters.sql.reviews
 -- Index: operation_review
 select id, rule, tenant, hold_key, digest, due_at, generation, state, reason, attempt,
-       failure_class, failure_code, failure_message, found_at, changed_at
+       failure_class, failure_code, failure_message, found_at, changed_at, fingerprint,
+       window_until is not null
 from {s}operation
 where rule = :rule and state in ('dead', 'discarded') and id > :after_id
 order by id limit :limit

@@ -5,10 +5,20 @@
 -- Index: operation_identity
 insert into {s}operation (
     rule, tenant, hold_key, digest, identity, guard, due_at, generation, after_expired,
-    state, reason, available_at, found_at, changed_at, tick_id)
+    state, reason, available_at, found_at, changed_at, tick_id, fingerprint)
 values (:rule, :c0, :c1, :c2, :c3, :c4, :c5, :c6, :c7,
-        case when :c8 is null then 'ready' else 'dead' end, :c8, :now, :now, :now, :tick_id)
+        case when :c8 is null then 'ready' else 'dead' end, :c8, :now, :now, :now, :tick_id, :fingerprint)
 on conflict (rule, hold_key, digest) do nothing
+
+-- name: rebuild
+-- Purpose: give claimed operations the identity, fence and due that another mapping reads.
+-- Differs: one row an execution (executemany).
+-- Caller: adapters.sql.operations, once a batch with operations of another mapping
+-- Index: the primary key
+update {s}operation
+set tenant = :c1, digest = :c2, identity = :c3, guard = :c4, due_at = :c5,
+    fingerprint = :fingerprint, changed_at = :now
+where id = :c0
 
 -- name: renumber
 -- Purpose: give operations just written the generation that their predecessors leave them.
@@ -38,7 +48,7 @@ group by r.hold_key, r.digest
 -- Caller: adapters.sql.operations, once a batch
 -- Index: operation_claim
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token, o.available_at
+       o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
 from {s}operation o
 where o.rule = :rule and o.window_until is null and o.state in ('ready', 'retrying', 'deferred')
   and o.available_at >= :floor and o.available_at <= :now
@@ -50,7 +60,7 @@ order by o.available_at, o.id limit :limit
 -- Caller: adapters.sql.operations, while a batch is bisected and under a lease
 -- Index: the primary key
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token, o.available_at
+       o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
 from {s}operation o
 where o.id in (select value from json_each(:ids))
   and ((o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now)
@@ -62,7 +72,7 @@ where o.id in (select value from json_each(:ids))
 -- Caller: adapters.sql.operations, before customer code runs under a lease
 -- Index: the primary key
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token, o.available_at
+       o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
 from {s}operation o
 where o.id in (select value from json_each(:ids)) and o.state = 'leased'
   and o.lease_token = :lease_token
@@ -125,7 +135,7 @@ from {s}operation o where o.id = :c0
 -- Caller: adapters.sql.operations, once a sweep
 -- Index: operation_leased_until
 select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token, o.available_at
+       o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
 from {s}operation o
 where o.state = 'leased' and o.leased_until < :now
 order by o.leased_until limit :limit
@@ -216,7 +226,8 @@ delete from {s}operation where id in (select value from json_each(:ids))
 -- Caller: adapters.sql.reviews
 -- Index: the primary key
 select id, rule, tenant, hold_key, digest, due_at, generation, state, reason, attempt,
-       failure_class, failure_code, failure_message, found_at, changed_at
+       failure_class, failure_code, failure_message, found_at, changed_at, fingerprint,
+       window_until is not null
 from {s}operation
 where id in (select value from json_each(:ids)) and state in ('dead', 'discarded')
 order by id
