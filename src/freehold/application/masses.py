@@ -98,7 +98,7 @@ def _first_turned_up(rule: Rule, found: Found, upto: datetime) -> FoundHold | No
 
 
 def _trip(tx: Transaction, rule: Rule, count: int, share: float) -> None:
-    number = f"at least {count:,}" if count >= EXAMINED_MOST else f"{count:,}"
+    number = f"at least {EXAMINED_MOST:,}" if count > EXAMINED_MOST else f"{count:,}"
     reason = (
         f"{number} holds, about {share:.0%} of those that rule {rule.name} holds, turned up overdue "
         "although they were not due at the last scan, as after a migration that went wrong; nothing "

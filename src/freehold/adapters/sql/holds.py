@@ -36,8 +36,9 @@ class SqlHolds:
         self._rule_sql = rule_sql
         slots = rule_slots(session, rule_sql)
         true = {"after_cursor": slots["true"], "after_key": slots["true"]}
+        start = {**true, "upto_cursor": f"not {slots['true']}"}
         self._sql = Runner(session, slots)
-        self._from_start = Runner(session, {**slots, **true})
+        self._from_start = Runner(session, {**slots, **start})
         self._now = now
         self._before: dict[int, dict[str, Any]] = {}
         self._fixed = {

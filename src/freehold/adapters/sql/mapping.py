@@ -225,14 +225,14 @@ class _Compiler:
             "scan_order": f"{due}, {self.key_order()}",
         }
 
-    def after_cursor(self) -> str:
+    def after_cursor(self, compared: str = ">") -> str:
         """Compare (due, key) as one row, which an index that goes on with the key can seek."""
         if not self.rule.due.comparable_bare:
             return self.after_key()
         column = self.columns[self.rule.due.column]
         keys = ", ".join(self.key_parts(self.spelling.text_parameter("cursor_key")))
         row = f"h.{quote(column.name)}, {self.key_order()}"
-        return f"(({row}) > ({self.spelling.due_cursor(column)}, {keys}))"
+        return f"(({row}) {compared} ({self.spelling.due_cursor(column)}, {keys}))"
 
     def tenant_slots(self, due_slots: Mapping[str, str]) -> dict[str, str]:
         """Return the slots of reading tenant by tenant; none where the rule cannot be read so."""
@@ -295,6 +295,7 @@ class _Compiler:
             "tokens": self.image(self.rule.fence),
             "carry": self.image(self.rule.carry),
             "after_cursor": self.after_cursor(),
+            "upto_cursor": self.after_cursor("<="),
             "true": self.spelling.true,
             "is_due": self.spelling.surely(due_slots["due_upto"]),
             **due_slots,

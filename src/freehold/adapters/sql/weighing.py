@@ -32,7 +32,7 @@ def weigh_by_index(
     seen, count = runner.rows("weigh_overdue", **then, limit=wanted.at_most)[0]
     if count <= wanted.beyond:
         return Weight(count)
-    others = (seen - count) + int(runner.rows("count_later", **then, limit=count + 1)[0][0])
+    others = (seen - count) + int(runner.rows("count_others", **then, limit=count + 1)[0][0])
     if seen < wanted.at_most or others <= count:
         return Weight(count, count / (count + others))
     return Weight(count, _sampled(runner, then, rule))
