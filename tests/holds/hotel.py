@@ -14,8 +14,10 @@ from freehold.adapters.sql.migrations import upgrade
 from freehold.adapters.system import Onwards
 from freehold.application import granting
 from freehold.bootstrap import join, open_session, sqlite_path
-from freehold.domain.inventory import NewHold, NewUnit, Stay, Tenant, built_in_rule
+from freehold.domain.inventory import NewHold, Stay, built_in_rule
+from freehold.domain.schedule import Every
 from freehold.settings import DatabaseSettings, Settings
+from freehold.testing.backdoor import BackDoor
 from freehold.testing.clock import SetClock
 
 if TYPE_CHECKING:
@@ -26,11 +28,15 @@ if TYPE_CHECKING:
     from freehold.application.granting import Granted
     from freehold.domain.inventory import Hold
     from freehold.domain.rules import Rule
-    from freehold.testing.backdoor import BackDoor
 
 T = TypeVar("T")
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)
 QUARTER = timedelta(minutes=15)
+UNITS = (1, 2, 3)
+TABLES = (
+    *("operation", "attempt", "record", "tally", "outbox", "tick", "rule_state", "guard"),
+    *("hold", "unit", "tenant"),
+)
 NIGHT = Stay(NOON + timedelta(days=1), NOON + timedelta(days=2))
 
 
@@ -39,18 +45,29 @@ def dialect_of(url: str) -> str:
     return "sqlite" if url.startswith("sqlite") else "postgres"
 
 
-def prepare(url: str, unit_count: int = 3) -> list[int]:
-    """Make the ledger, one tenant and its units; return the units' ids."""
+def prepare(url: str) -> None:
+    """Make the ledger in a fresh database."""
     session = open_session(Settings(DatabaseSettings(url)), considerate=False)
     upgrade(session)
     session.close()
-    with host_of(url) as connection:
-        with join(connection).transaction() as tx:
-            tx.tenants.add([Tenant("anna", "Anna")])
-            tx.units.add([NewUnit("anna", f"room {n}") for n in range(unit_count)])
-            ids = [unit.id for unit in tx.units.find("anna", 0, unit_count)]
-        connection.commit()
-    return ids
+    if dialect_of(url) == "postgres":
+        with BackDoor(url) as door:
+            door.execute("alter table {s}unit alter column id restart with 10")
+
+
+def empty(url: str) -> None:
+    """Empty ledger and inventory, and make one tenant with the units 1, 2 and 3."""
+    at = "'2031-01-01 00:00:00.000000'"
+    units = ", ".join(f"({unit}, 'anna', 'room {unit}', {at}, {at})" for unit in UNITS)
+    with BackDoor(url) as door:
+        over = "" if door.dialect == "sqlite" else "overriding system value"
+        with door.together():
+            for name in TABLES:
+                door.execute(f"delete from {{s}}{name}")
+            columns = "id, name, created_at, changed_at"
+            door.execute(f"insert into {{s}}tenant ({columns}) values ('anna', 'Anna', {at}, {at})")
+            columns = "id, tenant, name, created_at, changed_at"
+            door.execute(f"insert into {{s}}unit ({columns}) {over} values {units}")
 
 
 def connect(url: str) -> Any:
@@ -100,12 +117,19 @@ class Desk:
 
 def desk_at(url: str, now: datetime = NOON, **options: Any) -> Desk:
     """Open a desk over a prepared database."""
-    return Desk(url, SetClock(now), built_in_rule(dialect_of(url), **options))
+    rule = built_in_rule(dialect_of(url), **{"schedule": Every(60), **options})
+    return Desk(url, SetClock(now), rule)
 
 
 def events(door: BackDoor) -> list[str]:
     """Return the types of all events, in order."""
     return [row[0] for row in door.rows("select type from {s}outbox order by id")]
+
+
+def night(days_later: int) -> Stay:
+    """Return the usual night, some days later."""
+    days = timedelta(days=days_later)
+    return Stay(NIGHT.starts_at + days, NIGHT.ends_at + days)
 
 
 def statuses(door: BackDoor) -> list[str]:

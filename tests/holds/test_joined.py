@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from freehold import holds
 from freehold.bootstrap import sqlite_path
 from freehold.testing.backdoor import BackDoor
-from tests.holds.hotel import NIGHT, QUARTER, connect, events, host_of, prepare, statuses
+from tests.holds.hotel import NIGHT, QUARTER, connect, empty, events, host_of, prepare, statuses
 
 if TYPE_CHECKING:
     from freehold.domain.inventory import Hold
@@ -30,11 +30,10 @@ def _held(connection: Any, unit: int | str, **changes: Any) -> Hold:
     ).hold
 
 
-def test_what_was_held_is_there_after_the_callers_commit(database_url: str) -> None:
-    unit, *_ = prepare(database_url)
-    with host_of(database_url) as connection, BackDoor(database_url) as door:
-        hold = _held(connection, "room 0", starts_at=NIGHT.starts_at, ends_at=NIGHT.ends_at)
-        assert (hold.unit_id, hold.stay) == (unit, NIGHT)
+def test_what_was_held_is_there_after_the_callers_commit(hotel: str) -> None:
+    with host_of(hotel) as connection, BackDoor(hotel) as door:
+        hold = _held(connection, "room 1", starts_at=NIGHT.starts_at, ends_at=NIGHT.ends_at)
+        assert (hold.unit_id, hold.stay) == (1, NIGHT)
         assert statuses(door) == events(door) == []
         connection.commit()
         assert holds.still_held(connection, hold.token)
@@ -53,44 +52,42 @@ def test_what_was_held_is_there_after_the_callers_commit(database_url: str) -> N
         assert events(door) == [f"hold.{name}.v1" for name in names]
 
 
-def test_a_rollback_of_the_callers_leaves_nothing(database_url: str) -> None:
-    unit, *_ = prepare(database_url)
-    with host_of(database_url) as connection, BackDoor(database_url) as door:
-        _held(connection, unit)
+def test_a_rollback_of_the_callers_leaves_nothing(hotel: str) -> None:
+    with host_of(hotel) as connection, BackDoor(hotel) as door:
+        _held(connection, 1)
         connection.rollback()
         assert statuses(door) == events(door) == []
-        hold = _held(connection, unit)
+        hold = _held(connection, 1)
         connection.commit()
         holds.confirm(connection, hold.token)
         connection.rollback()
         assert (statuses(door), events(door)) == (["held"], ["hold.held.v1"])
 
 
-def test_it_stands_and_falls_with_a_savepoint(database_url: str) -> None:
-    first, second, *_ = prepare(database_url)
-    with host_of(database_url) as connection, BackDoor(database_url) as door:
+def test_it_stands_and_falls_with_a_savepoint(hotel: str) -> None:
+    with host_of(hotel) as connection, BackDoor(hotel) as door:
+        connection.execute("drop table if exists note")
         connection.execute("create table note (text text)")
         connection.commit()
-        _held(connection, first)
+        _held(connection, 1)
         connection.execute("insert into note values ('mine')")
         connection.execute("savepoint here")
-        _held(connection, second)
+        _held(connection, 2)
         connection.execute("rollback to savepoint here")
         connection.commit()
         assert (statuses(door), events(door)) == (["held"], ["hold.held.v1"])
         assert door.one("select text from note") == "mine"
 
 
-def test_a_refusal_leaves_the_transaction_usable(database_url: str) -> None:
-    unit, other, *_ = prepare(database_url)
-    with host_of(database_url) as connection, BackDoor(database_url) as door:
-        hold = _held(connection, unit)
+def test_a_refusal_leaves_the_transaction_usable(hotel: str) -> None:
+    with host_of(hotel) as connection, BackDoor(hotel) as door:
+        hold = _held(connection, 1)
         with pytest.raises(holds.HoldTaken, match=f"hold {hold.id} until") as taken:
-            _held(connection, unit)
+            _held(connection, 1)
         assert (taken.value.hold_id, taken.value.hold_until) == (hold.id, hold.hold_until)
         holds.confirm(connection, hold.token)
         with pytest.raises(holds.HoldTaken, match="confirmed"):
-            _held(connection, unit)
+            _held(connection, 1)
         for no_token in (UUID(int=1), "no token", "", None):
             with pytest.raises(holds.UnknownHold):
                 holds.confirm(connection, no_token)  # type: ignore[arg-type]
@@ -99,29 +96,28 @@ def test_a_refusal_leaves_the_transaction_usable(database_url: str) -> None:
         with pytest.raises(holds.UnknownUnit):
             _held(connection, 10**9)
         with pytest.raises(holds.UsageError, match="either window or until"):
-            _held(connection, other, until=TOMORROW)
+            _held(connection, 2, until=TOMORROW)
         with pytest.raises(holds.UsageError, match="future"):
-            _held(connection, other, window=timedelta(0))
+            _held(connection, 2, window=timedelta(0))
         with pytest.raises(holds.UsageError, match="both"):
-            _held(connection, other, starts_at=TOMORROW)
+            _held(connection, 2, starts_at=TOMORROW)
         with pytest.raises(holds.HoldLapsed, match="confirmed"):
             holds.renew(connection, hold.token, window=QUARTER)
-        _held(connection, other)
+        _held(connection, 2)
         connection.commit()
         assert statuses(door) == ["confirmed", "held"]
 
 
-def test_a_second_call_with_a_reference_returns_the_same_hold(database_url: str) -> None:
-    unit, other, *_ = prepare(database_url)
-    with host_of(database_url) as connection, BackDoor(database_url) as door:
-        first = holds.hold(connection, tenant="anna", unit=unit, window=QUARTER, reference="r")
-        again = holds.hold(connection, tenant="anna", unit=unit, window=QUARTER, reference="r")
+def test_a_second_call_with_a_reference_returns_the_same_hold(hotel: str) -> None:
+    with host_of(hotel) as connection, BackDoor(hotel) as door:
+        first = holds.hold(connection, tenant="anna", unit=1, window=QUARTER, reference="r")
+        again = holds.hold(connection, tenant="anna", unit=1, window=QUARTER, reference="r")
         assert (first.is_new, again.is_new, again.hold) == (True, False, first.hold)
         with pytest.raises(holds.RefusedByState, match="another unit or stay"):
-            _held(connection, other, reference="r")
+            _held(connection, 2, reference="r")
         holds.cancel(connection, first.hold.token)
         with pytest.raises(holds.HoldLapsed, match=r"cancelled already\. Use a new reference"):
-            _held(connection, unit, reference="r")
+            _held(connection, 1, reference="r")
         connection.commit()
         assert statuses(door) == ["cancelled"]
 
@@ -136,8 +132,7 @@ class _Mumbling(Dumper):
         return b"changed by the caller"
 
 
-def test_the_callers_session_on_postgres_does_not_matter(postgres_url: str) -> None:
-    unit, *_ = prepare(postgres_url)
+def test_the_callers_session_on_postgres_does_not_matter(postgres_hotel: str) -> None:
     settings = {
         "timezone": "America/St_Johns",
         "datestyle": "German, DMY",
@@ -150,7 +145,7 @@ def test_the_callers_session_on_postgres_does_not_matter(postgres_url: str) -> N
         "client_encoding": "LATIN1",
         "jit": "on",
     }
-    with psycopg.connect(postgres_url, row_factory=dict_row, prepare_threshold=0) as connection:
+    with psycopg.connect(postgres_hotel, row_factory=dict_row, prepare_threshold=0) as connection:
         for oid in ("text", "int8", "timestamptz", "uuid", "bool", "json"):
             connection.adapters.register_loader(oid, _Shouting)
         for kind in (str, int, datetime, UUID, list):
@@ -160,9 +155,9 @@ def test_the_callers_session_on_postgres_does_not_matter(postgres_url: str) -> N
         connection.execute(b'set search_path to "$user", public')
         connection.execute(b"set local work_mem to '5MB'")
         before = _all_settings(connection)
-        hold = _held(connection, "room 0", reference="Zoë €")
+        hold = _held(connection, "room 1", reference="Zoë €")
         with pytest.raises(holds.HoldTaken):
-            _held(connection, unit)
+            _held(connection, 1)
         holds.still_held(connection, hold.token)
         assert holds.confirm(connection, hold.token).reference == "Zoë €"
         assert _all_settings(connection) == before
@@ -177,30 +172,30 @@ def _all_settings(connection: psycopg.Connection[Any]) -> dict[bytes | None, byt
 
 
 def test_the_callers_session_on_sqlite_does_not_matter(sqlite_url: str) -> None:
-    unit, *_ = prepare(sqlite_url)
+    prepare(sqlite_url)
+    empty(sqlite_url)
     with closing(connect(sqlite_url)) as connection:
         connection.row_factory = sqlite3.Row
         connection.text_factory = bytes
-        hold = _held(connection, "room 0", reference="Zoë €")
+        hold = _held(connection, "room 1", reference="Zoë €")
         with pytest.raises(holds.HoldTaken):
-            _held(connection, unit)
+            _held(connection, 1)
         assert holds.still_held(connection, hold.token)
         assert holds.confirm(connection, hold.token).reference == "Zoë €"
         assert (connection.row_factory, connection.text_factory) == (sqlite3.Row, bytes)
         connection.commit()
 
 
-def test_a_transaction_is_asked_for_in_autocommit_mode(database_url: str) -> None:
-    unit, *_ = prepare(database_url)
-    with host_of(database_url) as connection, BackDoor(database_url) as door:
+def test_a_transaction_is_asked_for_in_autocommit_mode(hotel: str) -> None:
+    with host_of(hotel) as connection, BackDoor(hotel) as door:
         if door.dialect == "sqlite":
             connection.isolation_level = None
         else:
             connection.autocommit = True
         with pytest.raises(holds.UsageError, match="autocommit"):
-            _held(connection, unit)
+            _held(connection, 1)
         connection.execute("begin")
-        hold = _held(connection, unit)
+        hold = _held(connection, 1)
         assert statuses(door) == []
         connection.execute("commit")
         assert holds.still_held(connection, hold.token)
@@ -208,18 +203,17 @@ def test_a_transaction_is_asked_for_in_autocommit_mode(database_url: str) -> Non
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-def test_a_stricter_isolation_level_serves(postgres_url: str, level: str) -> None:
-    unit, *_ = prepare(postgres_url)
-    with host_of(postgres_url) as connection, host_of(postgres_url) as other:
+def test_a_stricter_isolation_level_serves(postgres_hotel: str, level: str) -> None:
+    with host_of(postgres_hotel) as connection, host_of(postgres_hotel) as other:
         connection.execute(f"set transaction isolation level {level}")
         connection.execute("select 1")
-        _held(other, unit)
+        _held(other, 1)
         other.commit()
         with pytest.raises(holds.DatabaseBusy):
-            _held(connection, unit)
+            _held(connection, 1)
         connection.rollback()
         with pytest.raises(holds.HoldTaken):
-            _held(connection, unit)
+            _held(connection, 1)
 
 
 def test_other_connections_are_refused_in_a_sentence(sqlite_url: str) -> None:
