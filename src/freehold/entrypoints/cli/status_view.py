@@ -153,7 +153,7 @@ def _ended(seen: Status) -> Table:
             who = "[dim]nobody[/]" if tenant is None else _cut(tenant)
             table.add_row(f"[dim]└[/] {who}", *_ended_cells(row, ended))
         if (more := row.tenant_count - TENANTS_IN_TABLE) > 0:
-            table.add_row(f"[dim]└ {more:,} more, none with a longer lag[/]")
+            table.add_row(f"[dim]└ {more:,} more[/]")
     return table
 
 

@@ -56,7 +56,7 @@ EXAMPLES: Sequence[Event] = (
     RulePaused("cart"),
     RuleResumed("cart"),
     HandlerHung("cart", 15.0),
-    GuardTripped("clock"),
+    GuardTripped("mass", "cart"),
     GuardReleased("clock", "cart"),
     DatabaseTrouble("work", "DatabaseBusy", "55P03", "cart"),
     Pruned({"record": 12}, left=True),
