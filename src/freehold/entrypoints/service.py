@@ -16,7 +16,6 @@ from enum import StrEnum
 from freehold.adapters.system import StopRequest, SystemClock, SystemDice
 from freehold.application.direct import StraightPages
 from freehold.application.prune import Pruner
-from freehold.application.release import BatchResult
 from freehold.application.remap import follow_mappings
 from freehold.application.scan import Scanner, ScanResult
 from freehold.application.schedule import Scheduler
@@ -27,7 +26,7 @@ from freehold.bootstrap import open_handling, open_ledger
 from freehold.domain.errors import DatabaseAway, DatabaseError, WorkLeft
 from freehold.domain.rules import Rule
 from freehold.entrypoints.pacing import AHEAD_SECONDS, SHORTEST_SECONDS, IdlePause
-from freehold.ports.ledger import Ledger, RuleCondition, RuleState
+from freehold.ports.ledger import Ledger
 from freehold.ports.system import Checkpoint
 from freehold.ports.telemetry import (
     DatabaseTrouble,
@@ -230,7 +229,7 @@ class Service:
 
     def _sweep_loop(self) -> Callable[[], None]:
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
-        sweeper = _sweeper(ledger, self.settings, self.checkpoint, self.telemetry)
+        sweeper = sweeper_of(ledger, self.settings, self.checkpoint, self.telemetry)
 
         def step() -> float:
             sweeper.sweep(self.settings.rules)
@@ -273,9 +272,10 @@ class Service:
         return lambda: self._loop("heartbeat", step, leave)
 
 
-def _sweeper(
+def sweeper_of(
     ledger: Ledger, settings: Settings, checkpoint: Checkpoint, telemetry: Telemetry
 ) -> Sweeper:
+    """Return a sweeper that prunes by the settings' ages."""
     pruner = Pruner(ledger, settings.retention.ages(), SystemClock(), telemetry)
     return Sweeper(ledger, checkpoint, Scanner(ledger, checkpoint), telemetry, pruner)
 
@@ -289,126 +289,3 @@ def _scanned(rule: Rule, scan: ScanResult) -> TickFinished:
         unreadable_count=scan.unreadable_count,
         outcome="done" if scan.finished else "workers have enough to do",
     )
-
-
-@dataclass(slots=True)
-class Drain:
-    """What a one-shot did.
-
-    Attributes:
-        left: the limit or the time was used up before the work was.
-        held_up: rules that could not work, each with its reason.
-    """
-
-    total: BatchResult = field(default_factory=BatchResult)
-    left: bool = False
-    held_up: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """How much a one-shot may do: released holds, and seconds; None is no bound."""
-
-    holds: int | None = None
-    seconds: float | None = None
-
-
-def drain_once(
-    settings: Settings,
-    checkpoint: Checkpoint,
-    telemetry: Telemetry,
-    budget: Budget = Budget(),
-    stop: StopRequest | None = None,
-) -> Drain:
-    """Sweep, scan and work until nothing is due, in this thread: the one-shot of a crontab."""
-    ledger = open_ledger(settings, checkpoint=checkpoint, create=False, considerate=False)
-    stop = stop or StopRequest()
-    worker = Worker(
-        ledger,
-        checkpoint,
-        SystemDice(),
-        stop,
-        lease=settings.loops.lease,
-        telemetry=telemetry,
-        handling=open_handling(settings, telemetry),
-    )
-    scanner = Scanner(ledger, checkpoint, straight=worker.straight)
-    scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", checkpoint)
-    drain = _Drainer(ledger, scheduler, worker, budget, stop)
-    worker.straight.halt = drain.used_up
-    try:
-        follow_mappings(ledger, settings.rules)
-        _sweeper(ledger, settings, checkpoint, telemetry).sweep(settings.rules)
-        for rule in settings.rules:
-            drain.drain(rule)
-            with ledger.transaction() as tx:
-                state = tx.rules.read(rule.name)
-            if state is not None and state.condition is not RuleCondition.ACTIVE:
-                drain.done.held_up[rule.name] = _reason(state)
-    finally:
-        ledger.close()
-    return drain.done
-
-
-def _reason(state: RuleState) -> str:
-    """Return why a rule cannot work; a pause's reason is the database's, and needs a next step."""
-    reason = state.reason or state.condition.value
-    paused = state.condition is RuleCondition.PAUSED
-    return f"{reason.rstrip('.')}; `freehold doctor` says what to mend" if paused else reason
-
-
-class _Drainer:
-    """Drains rules one after the other within one budget."""
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        scheduler: Scheduler,
-        worker: Worker,
-        budget: Budget,
-        stop: StopRequest,
-    ) -> None:
-        self._ledger = ledger
-        self._scheduler = scheduler
-        self._worker = worker
-        self._budget = budget
-        self._stop = stop
-        self._clock = SystemClock()
-        self._began = self._clock.monotonic()
-        self.done = Drain()
-
-    def drain(self, rule: Rule) -> None:
-        """Scan and work one rule until a scan reaches its end and nothing is claimable."""
-        while not self.used_up():
-            scan = self._scheduler.scan_now(rule)
-            self.done.total.add(self._worker.straight.take())
-            idle = self._work(rule)
-            if not scan.admitted or (scan.finished and idle):
-                return
-            if scan.finished and not self._something_ready(rule):
-                return
-            if idle:  # others have the work in hand
-                self._stop.wait(AHEAD_SECONDS)
-        self.done.left = True
-
-    def _work(self, rule: Rule) -> bool:
-        """Work until nothing is claimable, or the budget is used up; True for the former."""
-        while not self.used_up():
-            done = self._worker.work(rule)
-            self._worker.straight.take()  # a window counts it in its batch
-            if done.end is not PassEnd.WORKED:
-                return True
-            self.done.total.add(done.batch)
-        return False
-
-    def _something_ready(self, rule: Rule) -> bool:
-        with self._ledger.transaction() as tx:
-            return tx.operations.count_ready(rule.name, 1) > 0
-
-    def used_up(self) -> bool:
-        """Tell whether the budget is used up, or the process is asked to stop."""
-        seconds, holds = self._budget.seconds, self._budget.holds
-        late = seconds is not None and self._clock.monotonic() - self._began >= seconds
-        released = self.done.total.released_count + self._worker.straight.running.released_count
-        enough = holds is not None and released >= holds
-        return late or enough or self._stop.stopping

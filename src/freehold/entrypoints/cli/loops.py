@@ -12,7 +12,8 @@ from freehold.entrypoints.cli.context import Invocation, invocation
 
 if TYPE_CHECKING:
     from freehold.domain.rules import Rule
-    from freehold.entrypoints.service import Drain, Role
+    from freehold.entrypoints.draining import Drain
+    from freehold.entrypoints.service import Role
     from freehold.settings import Settings
 
 SAME_WISH_SECONDS = 1.0  # a second signal that comes sooner is the first one, sent to the group
@@ -70,7 +71,7 @@ def _run_until_idle(
     from freehold.adapters.system import Onwards, StopRequest
     from freehold.bootstrap import open_telemetry
     from freehold.domain.errors import RefusedByState, WorkLeft
-    from freehold.entrypoints.service import Budget, drain_once
+    from freehold.entrypoints.draining import Budget, drain_once
 
     stop = StopRequest()
     _on_signals(stop.stop)

@@ -1,0 +1,148 @@
+"""The one-shot of a crontab: sweep, scan and work until nothing is due, within a budget.
+
+*Not here*: the service that goes on (`service`), what one step does (`application`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from freehold.adapters.system import StopRequest, SystemClock, SystemDice
+from freehold.application.release import BatchResult
+from freehold.application.remap import follow_mappings
+from freehold.application.scan import Scanner
+from freehold.application.schedule import Scheduler
+from freehold.application.work import PassEnd, Worker
+from freehold.bootstrap import open_handling, open_ledger
+from freehold.domain.rules import Rule
+from freehold.entrypoints.pacing import AHEAD_SECONDS
+from freehold.entrypoints.service import sweeper_of
+from freehold.ports.ledger import Ledger, RuleCondition, RuleState
+from freehold.ports.system import Checkpoint
+from freehold.ports.telemetry import (
+    Telemetry,
+)
+from freehold.settings import Settings
+
+
+@dataclass(slots=True)
+class Drain:
+    """What a one-shot did.
+
+    Attributes:
+        left: the limit or the time was used up before the work was.
+        held_up: rules that could not work, each with its reason.
+    """
+
+    total: BatchResult = field(default_factory=BatchResult)
+    left: bool = False
+    held_up: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much a one-shot may do: released holds, and seconds; None is no bound."""
+
+    holds: int | None = None
+    seconds: float | None = None
+
+
+def drain_once(
+    settings: Settings,
+    checkpoint: Checkpoint,
+    telemetry: Telemetry,
+    budget: Budget = Budget(),
+    stop: StopRequest | None = None,
+) -> Drain:
+    """Sweep, scan and work until nothing is due, in this thread: the one-shot of a crontab."""
+    ledger = open_ledger(settings, checkpoint=checkpoint, create=False, considerate=False)
+    stop = stop or StopRequest()
+    worker = Worker(
+        ledger,
+        checkpoint,
+        SystemDice(),
+        stop,
+        lease=settings.loops.lease,
+        telemetry=telemetry,
+        handling=open_handling(settings, telemetry),
+    )
+    scanner = Scanner(ledger, checkpoint, straight=worker.straight)
+    scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", checkpoint)
+    drain = _Drainer(ledger, scheduler, worker, budget, stop)
+    worker.straight.halt = drain.used_up
+    try:
+        follow_mappings(ledger, settings.rules)
+        sweeper_of(ledger, settings, checkpoint, telemetry).sweep(settings.rules)
+        for rule in settings.rules:
+            drain.drain(rule)
+            with ledger.transaction() as tx:
+                state = tx.rules.read(rule.name)
+            if state is not None and state.condition is not RuleCondition.ACTIVE:
+                drain.done.held_up[rule.name] = _reason(state)
+    finally:
+        ledger.close()
+    return drain.done
+
+
+def _reason(state: RuleState) -> str:
+    """Return why a rule cannot work; a pause's reason is the database's, and needs a next step."""
+    reason = state.reason or state.condition.value
+    paused = state.condition is RuleCondition.PAUSED
+    return f"{reason.rstrip('.')}; `freehold doctor` says what to mend" if paused else reason
+
+
+class _Drainer:
+    """Drains rules one after the other within one budget."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        scheduler: Scheduler,
+        worker: Worker,
+        budget: Budget,
+        stop: StopRequest,
+    ) -> None:
+        self._ledger = ledger
+        self._scheduler = scheduler
+        self._worker = worker
+        self._budget = budget
+        self._stop = stop
+        self._clock = SystemClock()
+        self._began = self._clock.monotonic()
+        self.done = Drain()
+
+    def drain(self, rule: Rule) -> None:
+        """Scan and work one rule until a scan reaches its end and nothing is claimable."""
+        while not self.used_up():
+            scan = self._scheduler.scan_now(rule)
+            self.done.total.add(self._worker.straight.take())
+            idle = self._work(rule)
+            if not scan.admitted or (scan.finished and idle):
+                return
+            if scan.finished and not self._something_ready(rule):
+                return
+            if idle:  # others have the work in hand
+                self._stop.wait(AHEAD_SECONDS)
+        self.done.left = True
+
+    def _work(self, rule: Rule) -> bool:
+        """Work until nothing is claimable, or the budget is used up; True for the former."""
+        while not self.used_up():
+            done = self._worker.work(rule)
+            self._worker.straight.take()  # a window counts it in its batch
+            if done.end is not PassEnd.WORKED:
+                return True
+            self.done.total.add(done.batch)
+        return False
+
+    def _something_ready(self, rule: Rule) -> bool:
+        with self._ledger.transaction() as tx:
+            return tx.operations.count_ready(rule.name, 1) > 0
+
+    def used_up(self) -> bool:
+        """Tell whether the budget is used up, or the process is asked to stop."""
+        seconds, holds = self._budget.seconds, self._budget.holds
+        late = seconds is not None and self._clock.monotonic() - self._began >= seconds
+        released = self.done.total.released_count + self._worker.straight.running.released_count
+        enough = holds is not None and released >= holds
+        return late or enough or self._stop.stopping
