@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import psycopg
+import pytest
 
 from tests.e2e.command import freehold
 from tests.e2e.running import Running
@@ -72,15 +73,16 @@ def test_scan_and_work_may_be_two_processes(tmp_path: Path, database_url: str) -
 def test_one_shots_do_the_same_in_three_steps(tmp_path: Path, database_url: str) -> None:
     started(tmp_path, database_url)
     assert freehold("scan", "--json", cwd=tmp_path).data == [
-        {"rule": "cart", "found": 10, "new": 10}
+        {"rule": "cart", "found": 10, "new": 10, "released": 0}
     ]
     assert freehold("work", "--json", cwd=tmp_path).data["released"] == 10
     assert freehold("sweep", cwd=tmp_path).code == 0
     assert freehold("run", "--until-idle", "--json", cwd=tmp_path).data["released"] == 0
 
 
-def test_a_limit_leaves_work_and_says_so(tmp_path: Path, sqlite_url: str) -> None:
-    make_shop(tmp_path, sqlite_url, due_count=30, more="batch = 10")
+@pytest.mark.parametrize("mode", ["reservation", "direct", "window"])
+def test_a_limit_leaves_work_and_says_so(tmp_path: Path, sqlite_url: str, mode: str) -> None:
+    make_shop(tmp_path, sqlite_url, due_count=30, more=f'batch = 10\nmode = "{mode}"')
     freehold("db", "upgrade", cwd=tmp_path)
     ended = freehold("run", "--until-idle", "--limit", "10", cwd=tmp_path)
     assert ended.code == 4

@@ -19,9 +19,7 @@ from freehold.entrypoints.pacing import AHEAD_SECONDS
 from freehold.entrypoints.service import sweeper_of
 from freehold.ports.ledger import Ledger, RuleCondition, RuleState
 from freehold.ports.system import Checkpoint
-from freehold.ports.telemetry import (
-    Telemetry,
-)
+from freehold.ports.telemetry import Telemetry
 from freehold.settings import Settings
 
 
