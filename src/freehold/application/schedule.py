@@ -19,6 +19,7 @@ from freehold.domain.schedule import Cron, Every, Precise, Schedule, last_at_or_
 from freehold.domain.schedule_notes import note
 from freehold.ports.ledger import Ledger, Tick, Transaction
 from freehold.ports.system import Boundary, Checkpoint, HostClock
+from freehold.ports.telemetry import UNHEARD, Telemetry, TickFinished
 
 ROLLED_UP_BELOW_SECONDS = 60
 MINUTE = timedelta(minutes=1)
@@ -51,6 +52,7 @@ class Scheduler:
         runner: str,
         checkpoint: Checkpoint,
         poll: timedelta = timedelta(seconds=1),
+        telemetry: Telemetry = UNHEARD,
     ) -> None:
         self._ledger = ledger
         self._scanner = scanner
@@ -58,6 +60,7 @@ class Scheduler:
         self._runner = runner
         self._checkpoint = checkpoint
         self._poll = poll
+        self._telemetry = telemetry
         self._noted: dict[str, datetime] = {}
         self._turns: dict[str, datetime] = {}
         self._runs: dict[str, _Run] = {}
@@ -86,7 +89,7 @@ class Scheduler:
         page = self._scan(rule, run.tick, LEAD_BATCHES)
         run.counted.add(page)
         if page.finished or not (page.admitted or page.paused):
-            self._finish(run.tick, run.counted, admitted=page.admitted)
+            self._finish(run.tick, run.counted, admitted=page.admitted, own_row=True)
         else:
             self._runs[rule.name] = run
         return page
@@ -158,7 +161,9 @@ class Scheduler:
     def _under(self, rule: Rule, tick: Tick | None, pages_most: int | None) -> ScanResult:
         """Scan under a tick row and finish it; without a row where another runner is at it."""
         if tick is None:
-            return self._scanner.scan(rule, None, pages_most)
+            alone = self._scanner.scan(rule, None, pages_most)
+            self._telemetry.tell(_told(rule.name, None, alone, _outcome(alone, alone.admitted)))
+            return alone
         result = self._scan(rule, tick, pages_most)
         self._finish(tick, result, admitted=result.admitted)
         return result
@@ -167,12 +172,15 @@ class Scheduler:
         self._checkpoint.reach(Boundary.TICK_STARTED)
         return self._scanner.scan(rule, tick.id, pages_most)
 
-    def _finish(self, tick: Tick, counted: ScanResult, *, admitted: bool) -> None:
-        outcome = "done" if counted.finished else "workers have enough to do"
+    def _finish(
+        self, tick: Tick, counted: ScanResult, *, admitted: bool, own_row: bool = False
+    ) -> None:
+        said = _outcome(counted, admitted)
         with self._ledger.transaction() as tx:
-            said = outcome if admitted else "not attached or paused"
             tx.ticks.finish(tick, counted.found_count, counted.new_count, said)
+            late = (tx.now - tick.logical_time).total_seconds() if own_row else None
         self._checkpoint.reach(Boundary.TICK_FINISHED)
+        self._telemetry.tell(_told(tick.schedule, tick.id, counted, said, late))
 
     def sleep_seconds(self, rule: Rule) -> float:
         """Return how long nothing of this rule falls due, at most one poll interval."""
@@ -189,6 +197,30 @@ class Scheduler:
         if isinstance(rule.schedule, Precise):
             return tx.holds(rule).next_due(tx.now + self._poll)
         return next_after(rule.schedule, tx.now)
+
+
+def _outcome(counted: ScanResult, admitted: bool) -> str:
+    if not admitted:
+        return "not attached or paused"
+    return "done" if counted.finished else "workers have enough to do"
+
+
+def _told(
+    rule: str,
+    tick_id: int | None,
+    counted: ScanResult,
+    said: str,
+    late_seconds: float | None = None,
+) -> TickFinished:
+    return TickFinished(
+        rule=rule,
+        tick=tick_id,
+        found_count=counted.found_count,
+        new_count=counted.new_count,
+        unreadable_count=counted.unreadable_count,
+        outcome=said,
+        late_seconds=late_seconds,
+    )
 
 
 def _rolls_up(rule: Rule) -> bool:

@@ -17,7 +17,7 @@ from freehold.adapters.system import StopRequest, SystemClock, SystemDice
 from freehold.application.direct import StraightPages
 from freehold.application.prune import Pruner
 from freehold.application.remap import follow_mappings
-from freehold.application.scan import Scanner, ScanResult
+from freehold.application.scan import Scanner
 from freehold.application.schedule import Scheduler
 from freehold.application.sweep import Sweeper
 from freehold.application.together import Tools
@@ -35,7 +35,6 @@ from freehold.ports.telemetry import (
     ServiceStarted,
     ServiceStopped,
     Telemetry,
-    TickFinished,
 )
 from freehold.settings import Settings
 
@@ -162,7 +161,8 @@ class Service:
     def _scheduler(self, ledger: Ledger, straight: StraightPages | None = None) -> Scheduler:
         scanner = Scanner(ledger, self.checkpoint, self.wake.set, straight)
         poll = self.settings.loops.poll
-        return Scheduler(ledger, scanner, SystemClock(), self._name, self.checkpoint, poll)
+        clock, telemetry = SystemClock(), self.telemetry
+        return Scheduler(ledger, scanner, clock, self._name, self.checkpoint, poll, telemetry)
 
     def _until_due(self, scheduler: Scheduler) -> float:
         poll = self.settings.loops.poll.total_seconds()
@@ -189,7 +189,6 @@ class Service:
         scan = scheduler.fire(rule).scan
         if scan is None:
             return False
-        self.telemetry.tell(_scanned(rule, scan))
         return scan.admitted and not scan.finished
 
     def _work_loop(self, *, alone: bool) -> Callable[[], None]:
@@ -278,14 +277,3 @@ def sweeper_of(
     """Return a sweeper that prunes by the settings' ages."""
     pruner = Pruner(ledger, settings.retention.ages(), SystemClock(), telemetry)
     return Sweeper(ledger, checkpoint, Scanner(ledger, checkpoint), telemetry, pruner)
-
-
-def _scanned(rule: Rule, scan: ScanResult) -> TickFinished:
-    return TickFinished(
-        rule=rule.name,
-        tick=None,
-        found_count=scan.found_count,
-        new_count=scan.new_count,
-        unreadable_count=scan.unreadable_count,
-        outcome="done" if scan.finished else "workers have enough to do",
-    )
