@@ -69,14 +69,13 @@ class MassWatch:
 
 
 def _weigh(tx: Transaction, rule: Rule, first: FoundHold, wanted: Weighing, known: _Pass) -> bool:
-    """Weigh what stands from the first such row on; trip, or clear the rows looked at."""
+    """Weigh what stands around the first such row; trip, or clear the rows looked at."""
     weight = tx.holds(rule).weigh(ScanCursor(first.due or "", first.hold_key), wanted)
-    count = weight.count + 1  # the first itself
-    if count <= wanted.beyond or weight.share <= MASS_SHARE:
+    if weight.count <= wanted.beyond or weight.share <= MASS_SHARE:
         known.cleared_count = EXAMINED_MOST
-        known.met_count += count
+        known.met_count += weight.count
         return False
-    _trip(tx, rule, count, weight.share)
+    _trip(tx, rule, weight.count, weight.share)
     return True
 
 
@@ -98,7 +97,7 @@ def _first_turned_up(rule: Rule, found: Found, upto: datetime) -> FoundHold | No
 
 
 def _trip(tx: Transaction, rule: Rule, count: int, share: float) -> None:
-    number = f"at least {EXAMINED_MOST:,}" if count > EXAMINED_MOST else f"{count:,}"
+    number = f"at least {count:,}" if count >= EXAMINED_MOST else f"{count:,}"
     reason = (
         f"{number} holds, about {share:.0%} of those that rule {rule.name} holds, turned up overdue "
         "although they were not due at the last scan, as after a migration that went wrong; nothing "

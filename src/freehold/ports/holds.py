@@ -47,7 +47,7 @@ class Weighing:
 
     Attributes:
         upto: those that were due at that instant.
-        at_most: rows looked at; the cost stops growing there.
+        at_most: rows looked at, on each side; the cost stops growing there.
         beyond: the share is looked for only when more than so many were counted.
         without: tenants whose rows do not count as overdue.
     """
@@ -64,8 +64,8 @@ class Weight:
 
     Attributes:
         count: held rows overdue without an open operation, among those looked at.
-        share: of the rule's held rows; right about being more than a half while all rows behind the
-            cursor were looked at, else taken from a sample. Zero where it was not asked for.
+        share: of the rule's held rows; right about being more than a half while all overdue rows
+            were looked at, else taken from a sample. Zero where it was not asked for.
     """
 
     count: int
@@ -138,7 +138,8 @@ class Holds(Protocol):
         """Weigh the rows that were due at an instant and have no open operation.
 
         Args:
-            after: where to begin, as in `find_due`.
+            after: looks at the rows on both sides of that place, nearest first, each up to the
+                limit; text that cannot be compared is read from there on.
         """
         ...
 

@@ -25,17 +25,24 @@ SAMPLE_ROWS = 2_000  # looked up one by one in SQLite
 def weigh_by_index(
     runner: Runner, fixed: Mapping[str, Any], rule: Rule, wanted: Weighing
 ) -> Weight:
-    """Weigh the rows behind the cursor that is in `fixed`."""
+    """Weigh the rows on both sides of the cursor that is in `fixed`.
+
+    A migration may come while a reading is under way: some of its rows then stand before the cursor.
+    """
     bound = due_bound(rule.due, wanted.upto)
     then = {**fixed, "due_upto": bound.upto, "tenants": list(wanted.without)}
     then |= {"due_gap_from": bound.gap_from, "due_gap_to": bound.gap_to}
-    seen, count = runner.rows("weigh_overdue", **then, limit=wanted.at_most)[0]
+    sides = [
+        runner.rows(name, **then, limit=wanted.at_most)[0]
+        for name in ("weigh_overdue", "weigh_before")
+    ]
+    seen, count = sum(side[0] for side in sides), sum(side[1] for side in sides)
     if count <= wanted.beyond:
         return Weight(count)
-    others = (seen - count) + int(runner.rows("count_others", **then, limit=count + 1)[0][0])
-    if seen < wanted.at_most or others <= count:
-        return Weight(count, count / (count + others))
-    return Weight(count, _sampled(runner, then, rule))
+    if any(side[0] >= wanted.at_most for side in sides):
+        return Weight(count, _sampled(runner, then, rule))
+    others = (seen - count) + int(runner.rows("count_later", **then, limit=count + 1)[0][0])
+    return Weight(count, count / (count + others))
 
 
 def _sampled(runner: Runner, fixed: Mapping[str, Any], rule: Rule) -> float:

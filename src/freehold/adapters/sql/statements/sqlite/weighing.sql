@@ -13,6 +13,21 @@ from (
     where {held} and {due_range} and {after_cursor}
     order by {scan_order} limit :limit) w
 
+-- name: weigh_before
+-- Purpose: look at overdue rows up to the cursor, nearest first, and count those without an open operation.
+-- Differs: the identity is compared bare.
+-- Caller: adapters.sql.weighing, when a scanned page holds one that an earlier scan did not see
+-- Index: the customer's (partial) index on the due column; operation_identity
+select count(*), coalesce(sum(not w.is_open), 0)
+from (
+    select exists (select 1 from {s}operation o
+                   where o.rule = :rule and o.hold_key = {key_text}
+                     and o.identity = {identity})
+           or coalesce({tenant} in (select value from json_each(:tenants)), 0) as is_open
+    from {table} h
+    where {held} and {due_range} and {upto_cursor}
+    order by {due} desc limit :limit) w
+
 -- name: is_without_rowid
 -- Purpose: see whether rows can be looked up by number.
 -- Differs: SQLite only.
