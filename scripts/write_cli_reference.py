@@ -29,10 +29,10 @@ Colour appears on a terminal only, and never with `NO_COLOR` set.
 | 0 | done, or nothing was due; a drain after SIGTERM too |
 | 1 | unexpected: a mistake of ours; nothing is lost, `FREEHOLD_TRACEBACK=1` shows where |
 | 2 | usage or configuration, or an unknown key, tenant or rule |
-| 3 | a check ran and found something: `doctor`, `audit`, `status --check`, `db check` |
-| 4 | work is left over: `--limit` or `--deadline` was used up |
+| 3 | a check ran and found something: `doctor`, `audit`, `status --check`, `db check`, a dry run of an import |
+| 4 | work is left over: `--limit` or `--deadline` was used up, an import rejected lines |
 | 5 | the database cannot be reached, or is locked |
-| 6 | refused by the state of things: attach not confirmed, a rule paused since it fails as a whole, tables or rights missing, wrong count |
+| 6 | refused by the state of things: attach not confirmed, a rule paused since it fails as a whole, tables or rights missing, wrong count, a hold in the way or lapsed |
 | 130 | interrupted |
 
 ## Commands

@@ -44,4 +44,5 @@ def test_make_demo_ends_by_itself_and_says_where_to_look() -> None:
 
 def test_attach_your_own_table(tmp_path: Path) -> None:
     out = [run(block, tmp_path) for block in blocks()[1:]]
-    assert "released 60 holds" in out[-1]
+    assert "released 60 holds" in out[-2]
+    assert "Room 12" in out[-1]
