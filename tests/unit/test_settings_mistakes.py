@@ -356,6 +356,10 @@ def test_bad_toml_names_the_line() -> None:
             "holds.zone is read with a cron line only; remove it.",
         ),
         ('[holds]\nalso = [{ sql = "" }]', "holds.also[0].sql is empty."),
+        (
+            '[holds]\nhandler = "x"',
+            "holds.handler must name a function as package.module:function.",
+        ),
         ("[[holds]]", "holds must be a table, not a list."),
         (
             f'[holds]\nname = "cart"\n{LEAST}',

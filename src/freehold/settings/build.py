@@ -79,6 +79,7 @@ def _built_in(holds: HoldsShape, shape: FileShape) -> Rule:
         again=Again(holds.again),
         attach_limit=holds.attach_limit,
         batch_size=holds.batch,
+        handler=_handler(holds, shape.loops),
     )
 
 
@@ -108,7 +109,7 @@ def _rule(shape: RuleShape, loops: LoopsShape) -> Rule:
     )
 
 
-def _handler(shape: RuleShape, loops: LoopsShape) -> HandlerSpec | None:
+def _handler(shape: RuleShape | HoldsShape, loops: LoopsShape) -> HandlerSpec | None:
     if shape.handler is None:
         return None
     return HandlerSpec(shape.handler, shape.handler_timeout or loops.lease / 2)

@@ -53,7 +53,7 @@ def findings(shape: FileShape) -> list[Finding]:
     return [
         *_loops(shape.loops),
         *_retention(shape.retention),
-        *_built_in(shape.holds),
+        *_built_in(shape.holds, shape.loops),
         *_names(shape),
         *_rules(shape),
     ]
@@ -75,9 +75,10 @@ def _loops(loops: LoopsShape) -> Iterator[Finding]:
         yield Finding("loops.heartbeat", "must be shorter than loops.lease, or every lease ends.")
 
 
-def _built_in(holds: HoldsShape | None) -> Iterator[Finding]:
+def _built_in(holds: HoldsShape | None, loops: LoopsShape) -> Iterator[Finding]:
     if holds is not None:
-        for place, text in (*_schedule(holds), *_companions(holds)):
+        found = (*_schedule(holds), *_companions(holds), *_handler(holds, loops))
+        for place, text in found:
             yield Finding(f"holds.{place}", f"{text}.")
 
 
@@ -112,7 +113,7 @@ def _rule(rule: RuleShape) -> Iterator[Finding]:
     yield from _companions(rule)
 
 
-def _handler(rule: RuleShape, loops: LoopsShape) -> Iterator[Finding]:
+def _handler(rule: RuleShape | HoldsShape, loops: LoopsShape) -> Iterator[Finding]:
     if rule.handler is None:
         if rule.handler_timeout is not None:
             yield Finding("handler_timeout", "limits a handler, and there is none; remove it")

@@ -53,6 +53,8 @@ class HoldsShape(Shape):
     retry: RetryShape = Field(
         default_factory=empty(RetryShape), description="When a failed operation is tried again."
     )
+    handler: str | None = _as_in_rule("handler", examples=["shop.hooks:released"])
+    handler_timeout: Span | None = _as_in_rule("handler_timeout", examples=["5s"])
 
 
 class FileShape(Shape):

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from freehold.adapters.sql.catalogue import Column
     from freehold.domain.rules import TableName
 
-_NO_LINE = ("zone", "also", "retry")  # keys of [holds] that have no default of one line
+_NO_LINE = (
+    "zone",
+    "also",
+    "retry",
+    "handler",
+    "handler_timeout",
+)  # keys of [holds] that have no default of one line
 OPEN = '"?"'  # a place that only a person can fill
 _DUE = ("hold_until", "held_until", "reserved_until", "due_at", "release_at", "expires_at")
 _DUE_WORDS = re.compile(r"until|expir|releas|due|deadline|valid_to|hold|held|reserv", re.IGNORECASE)
