@@ -114,6 +114,21 @@ def test_an_unknown_key_is_one_sentence(shop: Shop, key: str) -> None:
         explained(shop, key)
 
 
+def test_a_key_that_is_too_short_is_told_how_to_write_it(shop: Shop) -> None:
+    pair = replace(CART, name="pair", key=("room", "night"))
+    with shop.ledger() as ledger:
+        with pytest.raises(UsageError) as alone:
+            why(ledger, [pair], "H1")
+        with pytest.raises(UsageError) as beside:
+            why(ledger, [shop.rule, pair], "H1")
+    cure = "write room,night with their values, or a JSON list if a value has a comma."
+    assert str(alone.value) == f"A key of pair has 2 columns: {cure}"
+    assert str(beside.value) == (
+        "There is no hold with the key 'H1', now or in the records (cart). "
+        f"A key of pair has 2 columns: {cure}"
+    )
+
+
 def test_a_key_of_two_columns_may_be_typed_plainly() -> None:
     two = replace(CART, key=("room", "night"))
     assert hold_key_of(two, "12,2026-03-10") == '["12","2026-03-10"]'

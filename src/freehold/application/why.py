@@ -85,11 +85,26 @@ def why(source: Readable, rules: Sequence[Rule], text: str) -> list[Why]:
     """
     found = [known for rule in rules if (known := _under(source, rule, text)) is not None]
     if not found:
-        named = ", ".join(rule.name for rule in rules) or "no rule is configured"
-        raise UsageError(
-            f"There is no hold with the key {text!r}, now or in the records ({named})."
-        )
+        raise UsageError(_unknown(rules, text))
     return found
+
+
+def _unknown(rules: Sequence[Rule], text: str) -> str:
+    """Say that no rule knows the key, and how a key of several columns is written if it is not."""
+    misread = [rule for rule in rules if hold_key_of(rule, text) is None]
+    asked = ", ".join(rule.name for rule in rules if rule not in misread)
+    spelled = [
+        f"A key of {rule.name} has {len(rule.key)} columns: write {','.join(rule.key)} with their "
+        "values, or a JSON list if a value has a comma."
+        for rule in misread
+    ]
+    if asked or not misread:
+        known = asked or "no rule is configured"
+        spelled = [
+            f"There is no hold with the key {text!r}, now or in the records ({known}).",
+            *spelled,
+        ]
+    return " ".join(spelled)
 
 
 def _under(source: Readable, rule: Rule, text: str) -> Why | None:
