@@ -84,7 +84,7 @@ def test_a_window_releases_all_that_is_due(place: Place) -> None:
     put_holds(place, range(601, 606), due=NOON + HOUR)
     till = Till.open(place, windowed(place))
     scan = till.scanner.scan(till.rule)
-    assert (scan.new_count, scan.finished) == (1, False)
+    assert (scan.new_count, scan.finished, scan.windowed) == (1, True, True)
     assert windows(place) == [("ready", 0, None)]
     assert till.worker.work(till.rule).batch.released_count == 600
     assert closed(place) == [("window: 600 released, 0 handed on", 1)]

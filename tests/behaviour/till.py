@@ -149,7 +149,7 @@ class Till:
             total.add(scan.released)
             while (done := self.worker.work(self.rule)).end is PassEnd.WORKED:
                 total.add(done.batch)
-            if scan.finished or not scan.admitted:
+            if (scan.finished and not scan.windowed) or not scan.admitted:
                 return total
 
     def run_again(self, count: int, after: timedelta = LONGER_THAN_ANY_DELAY) -> BatchResult:

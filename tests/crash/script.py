@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from freehold.adapters.system import Onwards
 from freehold.application.rulestate import admit
 from freehold.domain.retries import RetryPolicy
-from freehold.domain.rules import HandlerSpec, Rule
+from freehold.domain.rules import HandlerSpec, Mode, Rule
 from freehold.domain.schedule import Every
 from freehold.ports.handlers import ExpiredBatch
 from freehold.ports.ledger import RuleState
@@ -70,11 +70,14 @@ class Script:
     leased: bool = False
     handled: bool = False
     attempts_max: int = 2
+    mode: Mode = Mode.RESERVATION
 
     @property
     def rule(self) -> Rule:
         """The rule that runs."""
         rule = rule_of(self.url, self.attempts_max)
+        if self.mode is not Mode.RESERVATION:  # pages with and without poison
+            rule = replace(rule, mode=self.mode, batch_size=2)
         return replace(rule, handler=SEALS) if self.handled else rule
 
     def reset(self) -> None:
@@ -99,6 +102,8 @@ class Script:
         """Scan, let the host act, work, retry until the poison is dead, sweep."""
         clock = SetClock(START)
         pipeline = self._pipeline(clock, checkpoint)
+        if self.mode is Mode.DIRECT:  # which leaves no time between scan and release
+            self.host_acts()
         pipeline.fire()
         self.host_acts()
         for _ in range(self.rule.retry.attempts_max):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
+from freehold.domain.rules import Mode
 from freehold.ports.system import Boundary
 from freehold.testing.crash import CRASHED, KillAt, Recorder
 from freehold.testing.forking import ChildTrouble, Wire, fork, run
@@ -24,7 +25,13 @@ NOT_IN_THE_LOOPS = {Boundary.REVIEWED}
 TWICE = (Boundary.RELEASED, Boundary.COMMITTED)  # first kills that a second one follows
 LANE_SECONDS_MAX = 290
 Case = TypeVar("Case")
-WAYS = {"one transaction": {}, "leased": {"leased": True}, "handler": {"handled": True}}
+WAYS: dict[str, dict[str, Any]] = {
+    "one transaction": {},
+    "leased": {"leased": True},
+    "handler": {"handled": True},
+    "direct": {"mode": Mode.DIRECT},
+    "window": {"mode": Mode.WINDOW},
+}
 WAY = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
 
@@ -99,8 +106,8 @@ def releasing(trace: Sequence[Boundary]) -> list[int]:
     return list(range(first + 1, last + 2))
 
 
-@LEASED
-def test_a_sample_of_kills_is_recovered_from(lanes: list[str], way: dict[str, bool]) -> None:
+@WAY
+def test_a_sample_of_kills_is_recovered_from(lanes: list[str], way: dict[str, Any]) -> None:
     scripts = [Script(url, **way) for url in lanes]
     trace = trace_of(scripts[0])
     sqlite = lanes[0].startswith("sqlite")
@@ -111,19 +118,19 @@ def test_a_sample_of_kills_is_recovered_from(lanes: list[str], way: dict[str, bo
     assert not wrong_after(scripts[0])
 
 
-@LEASED
+@WAY
 @pytest.mark.proof
-def test_every_kill_is_recovered_from(lanes: list[str], way: dict[str, bool]) -> None:
+def test_every_kill_is_recovered_from(lanes: list[str], way: dict[str, Any]) -> None:
     scripts = [Script(url, **way) for url in lanes]
     trace = trace_of(scripts[0])
     assert not in_lanes(scripts, range(1, len(trace) + 1), sweep)
     assert killed_at(scripts[0], len(trace) + 1) is None
 
 
-@LEASED
+@WAY
 @pytest.mark.proof
 def test_a_second_kill_during_recovery_is_recovered_from(
-    lanes: list[str], way: dict[str, bool]
+    lanes: list[str], way: dict[str, Any]
 ) -> None:
     scripts = [Script(url, attempts_max=3, **way) for url in lanes]
     trace = trace_of(scripts[0])

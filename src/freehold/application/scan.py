@@ -47,6 +47,7 @@ class ScanResult:
         released: what mode `direct` released; in mode `window` the window is the operation.
         unreadable_count: rows whose due could not be read.
         finished: the end was reached; otherwise the workers have enough to do.
+        windowed: it ended at a window that is open, and what that leaves is still to be found.
         admitted: the rule may scan. One that failed as a whole still does, for new rows may show
             that it was not the rule, but not far ahead of a worker that stands still.
         paused: the rule failed as a whole, and waits for its probe.
@@ -59,6 +60,7 @@ class ScanResult:
     finished: bool = False
     admitted: bool = True
     paused: bool = False
+    windowed: bool = False
 
     def count_found(self, dues: Iterable[datetime | DueProblem]) -> bool:
         """Count the rows of a page; tell whether some could not be read."""
@@ -73,7 +75,7 @@ class ScanResult:
         self.new_count += page.new_count
         self.released.add(page.released)
         self.unreadable_count += page.unreadable_count
-        self.finished = page.finished
+        self.finished, self.windowed = page.finished, page.windowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,8 @@ class Scanner:
         walked = ScanResult()
         self._read_on(rule, tick_id, walk.places, range(WALK_PAGES), walked)
         walk.rest(now, self._read_at, finished=walked.finished)
-        result.add(replace(walked, finished=result.finished))
+        windowed = result.windowed or walked.windowed
+        result.add(replace(walked, finished=result.finished, windowed=windowed))
 
     def _read_on(
         self,
@@ -222,7 +225,10 @@ class Scanner:
             if waits or far_ahead:
                 return False
             mode = _mode_now(rule, state, tx.now, straight=straight)
-            if mode is not Mode.RESERVATION and _is_another_at_it(tx, rule, mode):
+            if mode is not Mode.RESERVATION and not tx.rules.alone(rule.name):
+                return False
+            if mode is Mode.WINDOW and tx.windows.is_open(rule.name):
+                result.finished = result.windowed = True
                 return False
             place = places.get(rule.name, Place())
             turn = self._turn_of(tx, rule, place)
@@ -233,7 +239,7 @@ class Scanner:
             if self._gate.tripped:
                 result.admitted = False
                 return False
-            if page.finished:
+            if page.finished and not page.windowed:
                 self._gate.passed(tx, rule, place)
             if paused and page.new_count:
                 hasten_probe(tx, rule)
@@ -304,7 +310,7 @@ class Scanner:
             return page, place
         undated = page.count_found(due for _, due in found)
         if mode is Mode.WINDOW and _open_window(tx, reading, found):
-            page.new_count = 1
+            page.new_count, page.finished, page.windowed = 1, True, True
             return page, place  # read again when the window has done what it can
         if mode is Mode.DIRECT and self._straight is not None:
             page.released, found = self._straight.release(tx, rule, found, tick_id)
@@ -342,13 +348,6 @@ def _mode_now(rule: Rule, state: RuleState, now: datetime, *, straight: bool) ->
     if not may_go_straight(rule, state, now) or (rule.mode is Mode.DIRECT and not straight):
         return Mode.RESERVATION
     return rule.mode
-
-
-def _is_another_at_it(tx: Transaction, rule: Rule, mode: Mode) -> bool:
-    """Tell whether another batch of the rule runs, or its window is open; else keep others away."""
-    if not tx.rules.alone(rule.name):
-        return True
-    return mode is Mode.WINDOW and tx.windows.is_open(rule.name)
 
 
 def _open_window(

@@ -115,9 +115,10 @@ class _Drainer:
             scan = self._scheduler.scan_now(rule)
             self.done.total.add(self._worker.straight.take())
             idle = self._work(rule)
-            if not scan.admitted or (scan.finished and idle):
+            ended = scan.finished and not scan.windowed
+            if not scan.admitted or (ended and idle):
                 return
-            if scan.finished and not self._something_ready(rule):
+            if ended and not self._something_ready(rule):
                 return
             if idle:  # others have the work in hand
                 self._stop.wait(AHEAD_SECONDS)
