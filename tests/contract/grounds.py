@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from freehold.adapters.sql.ledger import SqlLedger
+from freehold.adapters.sql.ledger import SqlLedger, WatchedClock
 from freehold.adapters.sql.migrations import upgrade
 from freehold.adapters.sql.postgres import PostgresSession
 from freehold.adapters.sql.session import Limits, Session
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
 LIMITS = Limits(lock_timeout_ms=50)
 LEDGER = ("operation", "record", "attempt", "tally", "outbox", "tick", "worker", "action")
+GUARDS = ("guard", "pause", "host_clock")
 OWN = ("hold", "unit", "tenant")  # in the order in which they can be emptied
 KEPT = ("retention", "forgotten", "prune_round")
 TABLES = {
-    **{name: (f"{{s}}{name}", "id") for name in LEDGER},
+    **{name: (f"{{s}}{name}", "id") for name in (*LEDGER, "guard", "pause")},
     "record": ("{s}record", "finished_at, operation_id"),
     "attempt": ("{s}attempt", "operation_id, attempt"),
     "worker": ("{s}worker", "worker"),
@@ -157,7 +158,7 @@ class SqlDoor:
 
     def prepare(self) -> None:
         """Empty the ledger and make the host's tables anew."""
-        names = [*(f"{{s}}{name}" for name in (*LEDGER, *OWN)), "{s}rule_state"]
+        names = [*(f"{{s}}{name}" for name in (*LEDGER, *GUARDS, *OWN)), "{s}rule_state"]
         tables = _TABLES.format(
             instant=_INSTANT[self.door.dialect], serial=_SERIAL[self.door.dialect]
         )
@@ -181,6 +182,22 @@ def _plain(column: str, value: Any) -> Any:
 
 
 @dataclass
+class _Agreeing:
+    """The clocks of a host that agree with the database's."""
+
+    clock: SetClock
+
+    def wall(self) -> datetime:
+        return self.clock.instant
+
+    def monotonic(self) -> float:
+        return self.clock.instant.timestamp()
+
+    def sleep(self, seconds: float) -> None:
+        pass
+
+
+@dataclass
 class SqlGround:
     """Implements `testing.contracts.ground.Ground` for one URL."""
 
@@ -192,6 +209,12 @@ class SqlGround:
 
     def open(self) -> SqlLedger:
         return self._keep(_session(self.url, self.clock))
+
+    def open_on(self, host: str) -> SqlLedger:
+        session = _session(self.url, self.clock)
+        ledger = SqlLedger(session, Onwards(), WatchedClock(host, _Agreeing(self.clock)))
+        self._opened.append(ledger)
+        return ledger
 
     def open_unreachable(self) -> SqlLedger:
         if self.url.startswith("sqlite"):

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from freehold.testing.contracts.due_by_tenant import DueByTenantContract
 from freehold.testing.contracts.endings import EndingsContract
+from freehold.testing.contracts.guards import (
+    GuardsContract,
+    HostClocksContract,
+    PausesContract,
+    SeenContract,
+    WeighingContract,
+)
 from freehold.testing.contracts.holds import FindingContract, ReleasingContract
 from freehold.testing.contracts.inventory import TenantsContract, UnitsContract
 from freehold.testing.contracts.ledger import LedgerContract
@@ -46,6 +53,26 @@ class TestWorkers(WorkersContract):
 
 
 class TestActions(ActionsContract):
+    pass
+
+
+class TestGuards(GuardsContract):
+    pass
+
+
+class TestPauses(PausesContract):
+    pass
+
+
+class TestHostClocks(HostClocksContract):
+    pass
+
+
+class TestSeen(SeenContract):
+    pass
+
+
+class TestWeighing(WeighingContract):
     pass
 
 

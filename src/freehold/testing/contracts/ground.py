@@ -101,6 +101,10 @@ class Ground(Protocol):
         """Open one more connection; the ground closes it at the end."""
         ...
 
+    def open_on(self, host: str) -> Ledger:
+        """Open one as a process on a host does whose clocks agree with the database's."""
+        ...
+
     def open_unreachable(self) -> Ledger:
         """Return a ledger whose database cannot be reached."""
         ...

@@ -50,5 +50,5 @@ select count(*), coalesce(sum({due_range} and not exists (
     and not coalesce({tenant} in (select value from json_each(:tenants)), 0)), 0)
 from ends cross join steps cross join {table} h on h.rowid = (
     select x.rowid from {table} x
-    where x.rowid >= ends.low + (ends.high - ends.low) / :size * steps.step order by x.rowid limit 1)
+    where x.rowid >= ends.low + (ends.high - ends.low) * steps.step / :size order by x.rowid limit 1)
 where {held}
