@@ -83,10 +83,17 @@ def drain_once(
 
 
 def _reason(state: RuleState) -> str:
-    """Return why a rule cannot work; a pause's reason is the database's, and needs a next step."""
-    reason = state.reason or state.condition.value
-    paused = state.condition is RuleCondition.PAUSED
-    return f"{reason.rstrip('.')}; `freehold doctor` says what to mend" if paused else reason
+    """Return why a rule cannot work.
+
+    A pause's reason is in the database's words, or a trigger's, which may name a guest: a crontab
+    would mail it, so only a person who asks is shown it.
+    """
+    if state.condition is not RuleCondition.PAUSED:
+        return state.reason or state.condition.value
+    return (
+        "the database refuses it as a whole, so it is paused; `freehold status` has the reason, "
+        "`freehold doctor` says what to mend"
+    )
 
 
 class _Drainer:

@@ -88,9 +88,18 @@ def _unreadable(rule: Rule, sample: Sequence[str]) -> Iterator[Finding]:
         rule,
         rule.due.column,
         f"{counted(len(bad))} of {len(sample):,} held rows looked at have a due in column "
-        f"{rule.due.column} that cannot be read, such as {bad[0][:40]!r}; by rule {rule.name} such "
+        f"{rule.due.column} that cannot be read, spelled like {_shape(bad[0][:40])}; by rule {rule.name} such "
         f"a row {_POLICY[rule.due.on_empty]}: mend the values or set on_empty.",
     )
+
+
+def _shape(text: str) -> str:
+    """Write how a value is spelled without saying it: in a column of text it may be a guest's."""
+    spelled = (
+        mark if mark in "TZ" else "9" if mark.isdigit() else "x" if mark.isalnum() else mark
+        for mark in text
+    )
+    return repr("".join(spelled))
 
 
 def _spelling(rule: Rule, sample: Sequence[str], inspection: Inspection) -> Iterator[Finding]:
