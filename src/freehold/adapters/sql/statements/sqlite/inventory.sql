@@ -67,11 +67,11 @@ select {unit} from {s}unit where id in (select value from json_each(:ids)) order
 
 -- name: read_units_named
 -- Purpose: read a tenant's units by name.
--- Differs: the batch arrives as JSON.
+-- Differs: the batch arrives as JSON; the + keeps from an order that would read all of his units.
 -- Caller: adapters.sql.inventory
 -- Index: unit_named
 select {unit} from {s}unit
-where tenant = :tenant and name in (select value from json_each(:names)) order by id
+where tenant = :tenant and name in (select value from json_each(:names)) order by +id
 
 -- name: place_own_hold
 -- Purpose: write a held hold, unless something is in its way; never an error of the transaction.
@@ -179,7 +179,7 @@ left join {s}hold h on h.tenant = n.value ->> 0 and h.reference = n.value ->> 2
 
 -- name: import_own_hold
 -- Purpose: write one hold that was granted elsewhere, unless something is in its way.
--- Differs: one row an execution (executemany), so that each sees the one before.
+-- Differs: one row an execution, so that each sees the one before and tells its own fate.
 -- Caller: adapters.sql.own_holds, once a batch
 -- Index: hold_stays, hold_reference
 insert into {s}hold (
