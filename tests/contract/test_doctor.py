@@ -127,7 +127,7 @@ def test_text_in_any_spelling_is_a_full_scan(ward: Ward) -> None:
     ward.add(1, "'2026-01-01T10:00:00+02:00'")
     ward.add(2, "'tomorrow'", first=2)
     assert "every held row" in ward.warned(Code.FULL_SCAN, rule).sentence
-    assert "'tomorrow'" in ward.warned(Code.UNREADABLE_DUE, rule).sentence
+    assert "'xxxxxxxx'" in ward.warned(Code.UNREADABLE_DUE, rule).sentence
 
 
 # ------------------------------------------------------------------------------------------- action
