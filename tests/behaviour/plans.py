@@ -77,7 +77,7 @@ class ExplainedSqlite(SqliteSession):
 
     def _explain(self, sql: str, parameters: Mapping[str, Any]) -> None:
         name = name_of("sqlite", sql)
-        if name is None:
+        if name is None or sql.startswith("explain"):
             return
         encoded = {key: encode(value) for key, value in parameters.items()}
         for row in self._open().execute(f"explain query plan {sql}", encoded):

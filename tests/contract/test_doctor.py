@@ -214,6 +214,14 @@ def test_a_missing_tenant_index_is_warned_of(ward: Ward) -> None:
     assert Code.TENANT_INDEX not in codes(ward.examine(replace(RULE, tenant=TenantSource())))
 
 
+def test_a_tenant_index_that_leaves_held_rows_out_serves_nobody(ward: Ward) -> None:
+    ward.run(
+        "drop index hold_tenant;\n"
+        "create index few on hold (tenant_id, due) where status = 'held' and id > 5;"
+    )
+    assert Code.TENANT_INDEX in codes(ward.examine())
+
+
 def test_a_fence_without_token_is_warned_of(ward: Ward) -> None:
     assert "same due" in ward.warned(Code.WEAK_FENCE, replace(RULE, fence=())).sentence
 

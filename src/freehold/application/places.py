@@ -35,25 +35,27 @@ class Rounds:
 
     Attributes:
         began_at: when the round under way began; None between two rounds.
+        looked_at: when what is new was last looked for.
         after: the tenant behind which it goes on.
         behind: what it reads of every tenant stands behind that place.
         deep: the queue of tenants with a backlog.
-        flooded_at: when what was new last filled a page.
+        is_flooded: what was new filled the last page that it was read by.
         left_since: the earliest `since` of those that left the queue.
         is_deep_next: the deep have their turn before the round goes on.
     """
 
     began_at: datetime | None = None
+    looked_at: datetime | None = None
     after: TenantKey | None = None
     behind: ScanCursor | None = None
     deep: tuple[Deep, ...] = ()
-    flooded_at: datetime | None = None
+    is_flooded: bool = False
     left_since: datetime | None = None
     is_deep_next: bool = True
 
-    def begun(self, now: datetime, behind: ScanCursor | None = None) -> Rounds:
+    def begun(self, now: datetime) -> Rounds:
         """Return the same with another round under way."""
-        return replace(self, began_at=now, after=None, behind=behind)
+        return replace(self, began_at=now, after=None, behind=None)
 
 
 @dataclass(frozen=True, slots=True)

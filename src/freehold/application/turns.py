@@ -9,8 +9,11 @@ the pass goes on tenant by tenant:
 - *deep* pages take an equal share of the first ten of that queue and put them at its end; they
   alternate with those of a round, and lead the workers by a few batches only, so that what a round
   finds does not wait behind a giant's rows;
-- every tenth of a second the pass looks at *what is new*: rows that came due since the last round
-  began, in the order of due if they fit one page, else by another round.
+- every tenth of a second the pass *looks* for rows that came due since it looked last, in the order
+  of due; that finds next to all rows of others, however many tenants a round must step over;
+- another round begins after a second, or at once while a giant's rows fill those looks. It reads
+  what came due since the last one began and the overlap before it, for late commits, in the order
+  of due if it fits one page, else tenant by tenant.
 
 *Invariants*: what was due when a round began has been read at its end, except rows of deep tenants
 behind their place; a tenant that leaves the queue has the time that it spent there read again by
@@ -35,7 +38,8 @@ from freehold.ports.ledger import Transaction
 
 SHARES = 10  # of a page: what one tenant may have of it, and how many deep ones share one
 LOOK_AGAIN = timedelta(milliseconds=100)
-FLOODED = timedelta(seconds=1)  # for so long after a full page of new rows, rounds find them alone
+LOOK_BACK = timedelta(seconds=1)  # most transactions commit so soon after they wrote due
+ROUND_AGAIN = timedelta(seconds=1)
 DEEP_MOST = 20_000  # tenants kept with their places; about 10 MB
 
 
@@ -43,7 +47,7 @@ class Turn(StrEnum):
     """What the next page reads."""
 
     IN_ORDER = "in order"
-    NEW = "new"
+    LOOK = "look"
     ROUND = "round"
     DEEP = "deep"
 
@@ -70,15 +74,25 @@ def next_turn(place: Place, now: datetime, *, may_deepen: bool) -> Turn | None:
     rounds = place.rounds
     if rounds is None:
         return Turn.IN_ORDER
+    if place.looks_again and _is_over(rounds.looked_at, LOOK_AGAIN, now):
+        return Turn.LOOK
     deep = Turn.DEEP if rounds.deep and may_deepen else None
     if len(rounds.deep) >= DEEP_MOST:
         return deep
     if rounds.began_at is not None:
         return deep if deep and rounds.is_deep_next else Turn.ROUND
-    seen = place.since
-    if place.looks_again and not (seen and seen <= now < seen + LOOK_AGAIN):
-        return Turn.NEW
-    return deep
+    return Turn.ROUND if _begins(place, now) else deep
+
+
+def _is_over(at: datetime | None, span: timedelta, now: datetime) -> bool:
+    """Tell whether so much time has passed; a clock that was set back holds up nothing."""
+    return at is None or not at <= now < at + span
+
+
+def _begins(place: Place, now: datetime) -> bool:
+    """Tell whether it is time for another round."""
+    flooded = place.rounds is not None and place.rounds.is_flooded
+    return place.looks_again and _is_over(place.since, LOOK_AGAIN if flooded else ROUND_AGAIN, now)
 
 
 def read_page(tx: Transaction, rule: Rule, place: Place, turn: Turn, limit: int) -> Page:
@@ -91,8 +105,8 @@ def read_page(tx: Transaction, rule: Rule, place: Place, turn: Turn, limit: int)
     match turn:
         case Turn.IN_ORDER:
             return reader.in_order()
-        case Turn.NEW:
-            return reader.new()
+        case Turn.LOOK:
+            return reader.look()
         case Turn.ROUND:
             return reader.round()
         case Turn.DEEP:
@@ -125,7 +139,9 @@ class _Reader:
             return Page(rows, self._ended(began_at))
         after, goes_on = _cursor(rows[-1]), replace(place, began_at=began_at)
         if self._is_one_sided(rows) and self.tx.due_by_tenant(self.rule).is_served():
-            return Page(rows, replace(goes_on, after=None, rounds=Rounds(began_at, behind=after)))
+            return Page(
+                rows, replace(goes_on, after=None, rounds=Rounds(began_at, began_at, behind=after))
+            )
         return Page(rows, replace(goes_on, after=after))
 
     def _ended(self, began_at: datetime) -> Place:
@@ -138,21 +154,30 @@ class _Reader:
         counts = Counter(row.tenant for row in rows)
         return max(counts.values()) > self._each
 
-    def new(self) -> Page:
-        """Read what came due since the last round began, or begin another round."""
-        now, flooded_at = self.tx.now, self._rounds.flooded_at
-        if flooded_at is not None and flooded_at <= now < flooded_at + FLOODED:
-            place = replace(self.place, rounds=self._rounds.begun(now))
-            return replace(self, place=place).round()
-        rows = self.tx.holds(self.rule).find_due(None, self.limit, self.place.floor)
-        if len(rows) < self.limit:
-            return Page(rows, self._settled(replace(self._rounds.begun(now), flooded_at=None)))
-        begun = replace(self._rounds.begun(now, _cursor(rows[-1])), flooded_at=now)
-        return Page(rows, replace(self.place, rounds=begun))
+    def look(self) -> Page:
+        """Read what came due since the last look; what more there is, a round finds."""
+        looked_at = self._rounds.looked_at or self.tx.now
+        rows = self.tx.holds(self.rule).find_due(None, self.limit, looked_at - LOOK_BACK)
+        is_flooded = len(rows) >= self.limit
+        rounds = replace(self._rounds, looked_at=self.tx.now, is_flooded=is_flooded)
+        return Page(rows, replace(self.place, rounds=rounds))
 
     def round(self) -> Page:
+        """Go on with the round under way, or begin one in the order of due."""
+        if self._rounds.began_at is not None:
+            return self._step(self._rounds)
+        rounds = self._rounds.begun(self.tx.now)
+        if self._rounds.is_flooded:
+            return self._step(rounds)
+        rows = self.tx.holds(self.rule).find_due(None, self.limit, self.place.floor)
+        if len(rows) < self.limit:
+            return Page(rows, self._settled(rounds))
+        rounds = replace(rounds, behind=_cursor(rows[-1]), is_flooded=True)
+        return Page(rows, replace(self.place, rounds=rounds))
+
+    def _step(self, rounds: Rounds) -> Page:
         """Read a share of each tenant that comes next in the round and is not deep already."""
-        rounds, reads = self._rounds, self.tx.due_by_tenant(self.rule)
+        reads = self.tx.due_by_tenant(self.rule)
         known = {one.place.tenant for one in rounds.deep}
         step = reads.find_tenants(rounds.after, self.limit, self.place.floor, rounds.behind)
         tenants = [tenant for tenant in step.due if tenant not in known]

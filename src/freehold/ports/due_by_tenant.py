@@ -51,7 +51,7 @@ class DueByTenant(Protocol):
     def is_served(self) -> bool:
         """Tell whether an index that begins (tenant, due) serves; call nothing else where not.
 
-        Asked of the live catalogue, and again after a minute: an index may come and go.
+        Asked of the live catalogue, and again within a minute: an index may come and go.
         """
         ...
 

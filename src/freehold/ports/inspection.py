@@ -197,7 +197,7 @@ class Mends(Protocol):
         ...
 
     def tenant_index(self, rule: Rule) -> str:
-        """Return the index on tenant and due."""
+        """Return the index led by tenant and due, for held rows only; the key orders equal dues."""
         ...
 
     def unique_key(self, rule: Rule) -> str:
@@ -273,6 +273,10 @@ class Inspection(Protocol):
 
     def scan_plan(self, rule: Rule, facts: TableFacts) -> ScanPlan:
         """Ask the planner how it would scan; nothing is executed."""
+        ...
+
+    def serves_tenants(self, rule: Rule) -> bool:
+        """Tell whether an index led by tenant and due serves a scan by turns."""
         ...
 
     def count_due(self, rule: Rule, at_most: int) -> int:

@@ -5,26 +5,47 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from freehold.adapters.sql.catalogue import quoted
+from freehold.adapters.sql.catalogue import quote, quoted
 from freehold.adapters.sql.mapping import RuleSql
 from freehold.adapters.sql.session import Row, Runner, Session
 from freehold.domain.due import due_bound
+from freehold.domain.errors import RuleRefused
 from freehold.ports.due_by_tenant import TenantKey, TenantPlace, TenantsFound
 from freehold.ports.holds import FoundHold, ScanCursor
 
 LOOKS_MOST = 1_000  # tenants stepped over by one statement; 10 ms when measured
+WHOLE_ORDER = "keep_whole_order"
 ASK_AGAIN = timedelta(minutes=1)
 _SCANNED = re.compile(r"^(?:SCAN|SEARCH) h\b(?:.*?\bINDEX (\S+))?")
 
-# By rule: when the catalogue was asked, and what the steps along the index may be narrowed to; None
-# where no index serves.
-Served = MutableMapping[str, tuple[datetime, str | None]]
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The index that serves.
+
+    Attributes:
+        walked: what the steps along it are narrowed to: a partial index must be proven to serve,
+            of a whole one no step may read past rows that are no longer held.
+        order: the statement that keeps the planner to it.
+        named: what keeps a planner to it that has no such statement.
+    """
+
+    walked: str
+    order: str
+    named: str = ""
+
+
+# By rule: when the catalogue was asked, and which index serves.
+Served = MutableMapping[str, tuple[datetime, _Index | None]]
 
 
 class SqlDueByTenant:
@@ -40,6 +61,7 @@ class SqlDueByTenant:
         self._session = session
         self._now = now
         self._served = served
+        self._asked = False
         self._slots = {**rule_sql.slots, "s": session.prefix}
         self._fixed = {
             **rule_sql.parameters,
@@ -50,33 +72,47 @@ class SqlDueByTenant:
 
     def is_served(self) -> bool:
         """Tell whether an index that begins (tenant, due) serves."""
-        return self._walked() is not None
+        return self._index() is not None
 
-    def _walked(self) -> str | None:
-        """Return the predicate of the steps: a partial index must be proven, a whole one read."""
-        asked_at, walked = self._served.get(self._rule.name, (None, None))
-        if asked_at is None or not asked_at <= self._now < asked_at + ASK_AGAIN:
-            walked = next(self._candidates(), None) if "tenant_column" in self._slots else None
-            self._served[self._rule.name] = (self._now, walked)
-        return walked
+    def _index(self) -> _Index | None:
+        """Return the index; SQLite, where it is named, is asked in every transaction."""
+        asked_at, index = self._served.get(self._rule.name, (None, None))
+        known = asked_at is not None and asked_at <= self._now < asked_at + ASK_AGAIN
+        if not known or not (self._is_postgres or self._asked):
+            found = list(self._candidates()) if "tenant_column" in self._slots else []
+            whole = [one for one in found if one.order == WHOLE_ORDER]
+            index = next(iter([*whole, *found]), None)
+            self._served[self._rule.name] = (self._now, index)
+            self._asked = True
+        return index
 
-    def _candidates(self) -> Iterator[str]:
-        for name, partial, parts in Runner(self._session).rows(
+    def _keep_order(self) -> None:
+        index = self._index()
+        Runner(self._session).rows("keep_order" if index is None else index.order)
+
+    def _candidates(self) -> Iterator[_Index]:
+        rows = Runner(self._session).rows(
             "tenant_indexes",
             quoted=quoted(self._rule.table),
             table_name=self._rule.table.name,
             tenant_name=self._rule.tenant.column,
             due_name=self._rule.due.column,
-        ):
+        )
+        for name, partial, names, parts in rows:
             walked = self._slots["held"] if partial else self._slots["true"]
+            columns = names if self._is_postgres else json.loads(names)
+            whole = tuple(columns[2 : 2 + len(self._rule.key)]) == self._rule.key
+            named = "" if self._is_postgres else f"indexed by {quote(name)}"
+            index = _Index(walked, WHOLE_ORDER if whole else "keep_order", named)
             own = {name, *parts} if self._is_postgres else {name}
-            if self._scanned_by(walked) <= own:
-                yield walked
+            with suppress(RuleRefused):  # SQLite's word for an index that cannot serve
+                if self._scanned_by(index) <= own:
+                    yield index
 
-    def _scanned_by(self, walked: str) -> set[str | None]:
+    def _scanned_by(self, index: _Index) -> set[str | None]:
         """Return the indexes by which the planner would read the customer's table."""
         explain = "explain (format json)" if self._is_postgres else "explain query plan"
-        runner = self._from(None, None, walked)
+        runner = self._from(None, None, index)
         runner.rows("keep_order")
         given = {**self._fixed, "looks": LOOKS_MOST, "limit": 1}
         rows, _ = self._session.run(f"{explain} {runner.text('find_tenants')}", given)
@@ -87,10 +123,11 @@ class SqlDueByTenant:
         return self._session.dialect == "postgres"
 
     def _from(
-        self, after: TenantKey | None, behind: ScanCursor | None, walked: str | None
+        self, after: TenantKey | None, behind: ScanCursor | None, index: _Index | None
     ) -> Runner:
         true = self._slots["true"]
-        changed = {"walked": walked or true}
+        walked, named = (index.walked, index.named) if index else (true, "")
+        changed = {"walked": walked, "indexed": named}
         if after is None or after.value is None:
             changed["after_tenant"] = f"{self._slots['tenant_column']} is not null"
         if behind is None:
@@ -105,14 +142,14 @@ class SqlDueByTenant:
         behind: ScanCursor | None = None,
     ) -> TenantsFound:
         """Find tenants with due rows, in the order of the index."""
-        runner = self._from(after, behind, self._walked())
+        runner = self._from(after, behind, self._index())
         given = {**self._fixed, **self._floor(since), "looks": LOOKS_MOST}
         if after is not None and after.value is not None:
             given["after_tenant"] = after.value
         if behind is not None:
             given |= {"cursor_due": behind.due, "cursor_key": behind.hold_key}
         nobody = [TenantKey(None)] if after is None else []
-        runner.rows("keep_order")
+        self._keep_order()
         rows = runner.rows("find_tenants", **given, limit=max(1, limit - len(nobody)))
         due = [*nobody, *(TenantKey(tenant) for tenant, is_due in rows if is_due)]
         end = rows[-1][0] if rows else None
@@ -127,7 +164,7 @@ class SqlDueByTenant:
         """Read due rows of these tenants, each behind its place."""
         given = {**self._fixed, **self._floor(since), "each": each}
         found: list[list[FoundHold]] = []
-        Runner(self._session).rows("keep_order")
+        self._keep_order()
         for (nobody, begins), alike in groupby(places, _kind):
             left = limit - sum(map(len, found))
             if left <= 0:
@@ -138,7 +175,8 @@ class SqlDueByTenant:
         return found
 
     def _reader(self, *, nobody: bool, begins: bool) -> Runner:
-        slots = dict(self._slots)
+        index = self._index()
+        slots = {**self._slots, "indexed": index.named if index else ""}
         if nobody:
             slots |= {"of_tenant": slots["of_nobody"], "after_place": slots["after_of_nobody"]}
         if begins:

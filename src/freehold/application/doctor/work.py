@@ -104,15 +104,14 @@ def index_findings(rule: Rule, facts: TableFacts, inspection: Inspection) -> Ite
             "instant and a scan sorts them page by page: let the index go on with the key.",
             inspection.mends.due_index(rule),
         )
-    pair = (rule.tenant.column, column)
-    if rule.tenant.column is not None and not any(i.columns[:2] == pair for i in facts.indexes):
+    if rule.tenant.column is not None and not inspection.serves_tenants(rule):
         yield warn(
             Code.TENANT_INDEX,
             rule,
             rule.tenant.column,
             f"No index on ({rule.tenant.column}, {column}) serves rule {rule.name}, so that "
-            "tenants are treated fairly only within what a scan looks ahead: add one if single "
-            "tenants can have large backlogs.",
+            "tenants are treated fairly only within what a scan looks ahead, and a large backlog of "
+            "one delays the others until it is worked off: add one over the held rows.",
             inspection.mends.tenant_index(rule),
         )
 

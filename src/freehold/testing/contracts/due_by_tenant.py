@@ -38,13 +38,11 @@ class DueByTenantContract:
         ground.back.index_tenants("tenant, id, hold_until")
         assert not _is_served(ground)
 
-    def test_an_index_is_noticed_after_a_minute(self, ground: Ground) -> None:
+    def test_an_index_is_noticed_within_a_minute(self, ground: Ground) -> None:
         ledger = ground.open()
         with ledger.transaction() as tx:
             assert not tx.due_by_tenant(ground.rule).is_served()
         ground.back.index_tenants("tenant, hold_until")
-        with ledger.transaction() as tx:
-            assert not tx.due_by_tenant(ground.rule).is_served()
         ground.set_now(NOW + 60 * SECOND)
         with ledger.transaction() as tx:
             assert tx.due_by_tenant(ground.rule).is_served()

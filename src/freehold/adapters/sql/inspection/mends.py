@@ -71,8 +71,8 @@ class _Indexes:
         return self._index(rule, "due", columns) + _where(rule) + ";"
 
     def tenant_index(self, rule: Rule) -> str:
-        """Return the index on tenant and due, over held rows only."""
-        columns = _list([rule.tenant.column or "", rule.due.column])
+        """Return the index led by tenant and due, over held rows only; the key orders equal dues."""
+        columns = _list([rule.tenant.column or "", rule.due.column, *rule.key])
         return self._index(rule, "tenant_due", columns) + _where(rule) + ";"
 
     def unique_key(self, rule: Rule) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from freehold.adapters.sql.due_by_tenant import SqlDueByTenant
 from freehold.adapters.sql.ledger import SqlLedger
 from freehold.adapters.sql.session import Row, Runner
 from freehold.adapters.sql.statements import is_several, parameters
@@ -65,6 +66,12 @@ class SqlInspection:
         """Tell whether this role sees any row."""
         with self._rule(rule) as reader:
             return bool(reader.rows("sees_rows")[0][0])
+
+    def serves_tenants(self, rule: Rule) -> bool:
+        """Tell whether an index led by tenant and due serves a scan by turns."""
+        with self._reading() as now:
+            compiled = self._ledger.compiled(rule)
+            return SqlDueByTenant(self._session, compiled, now, {}).is_served()
 
     def count_due(self, rule: Rule, at_most: int) -> int:
         """Count due holds up to a limit."""

@@ -3,6 +3,9 @@
 -- Caller: adapters.sql.due_by_tenant, once a minute while a rule has a backlog
 -- Index: system catalogue
 select i.relname::text, x.indpred is not null,
+       array(select a.attname::text from unnest(x.indkey::int2[]) with ordinality k (attnum, place)
+             join pg_attribute a on a.attrelid = x.indrelid and a.attnum = k.attnum
+             where k.place <= x.indnkeyatts order by k.place),
        array(select c.relname::text from pg_partition_tree(x.indexrelid) p
              join pg_class c on c.oid = p.relid)
 from pg_index x
@@ -12,6 +15,12 @@ join pg_attribute d on d.attrelid = x.indrelid and d.attnum = x.indkey[1]
 where x.indrelid = to_regclass(:quoted) and x.indisvalid and x.indnkeyatts >= 2
   and t.attname = :tenant_name and d.attname = :due_name
 order by x.indpred is null, i.relname
+
+-- name: keep_whole_order
+-- Purpose: let reading by tenant follow an index that orders by the key as well, and no other.
+-- Caller: adapters.sql.due_by_tenant, in a transaction that reads by such an index
+-- Index: none
+select set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)
 
 -- name: find_tenants
 -- Purpose: step from tenant to tenant along the index, and tell which have due rows.
