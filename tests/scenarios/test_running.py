@@ -10,7 +10,8 @@ import pytest
 
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
 from freehold.application.status import status
-from freehold.entrypoints.service import Role, Service
+from freehold.domain.pauses import Role
+from freehold.entrypoints.service import Service
 from freehold.ports.ledger import RuleCondition
 from freehold.ports.system import Boundary
 from freehold.ports.telemetry import BatchFinished, DatabaseTrouble

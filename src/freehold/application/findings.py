@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from freehold.application.status import (
     COUNT_MOST,
@@ -17,6 +17,8 @@ from freehold.application.status import (
 from freehold.domain.operations import OperationState
 from freehold.ports.ledger import RuleCondition
 
+PAUSES_SHOWN = 5  # of one rule
+
 
 def judged(seen: Status) -> Status:
     """Return the status with its findings, the worst first."""
@@ -25,6 +27,10 @@ def judged(seen: Status) -> Status:
 
 
 def _of_all(seen: Status) -> Iterator[str]:
+    states = [row.state for row in seen.rules if row.state is not None]
+    everywhere = {one.id: one for state in states for one in state.guards if one.rule is None}
+    for guard in everywhere.values():
+        yield f"All releases are frozen: {guard.reason.rstrip('.')}."
     for guard in seen.guards:
         whose = "all rules" if guard.rule is None else guard.rule
         yield f"Releases of {whose} are frozen: {guard.reason.rstrip('.')}; see `freehold guard show`."
@@ -48,6 +54,7 @@ def _of_all(seen: Status) -> Iterator[str]:
 def _of_rule(row: RuleStatus, seen: Status) -> Iterator[str]:
     name = row.rule.name
     yield from _condition(row)
+    yield from _pauses(row, seen.now)
     late = overdue(row, seen.now)
     if late is not None and late > row.rule.promise:
         promise = span(row.rule.promise)
@@ -77,6 +84,20 @@ def _condition(row: RuleStatus) -> Iterator[str]:
         yield f"{name} is paused: {(state.reason or 'no reason was noted').rstrip('.')}.{probe}"
     if state.scan_paused:
         yield f"The schedule of {name} is paused: {state.scan_paused.rstrip('.')}."
+    for guard in state.guards:
+        if guard.rule is not None:
+            yield f"{name} is frozen: {guard.reason.rstrip('.')}."
+
+
+def _pauses(row: RuleStatus, now: datetime) -> Iterator[str]:
+    """Say what people paused; of many tenants the first few."""
+    standing = [one for one in row.state.pauses if one.stands(now)] if row.state else []
+    for one in standing[:PAUSES_SHOWN]:
+        whose = "" if one.tenant is None else f" for tenant {one.tenant}"
+        yield f"The {one.role} of {row.rule.name}{whose} is paused {one}."
+    if len(standing) > PAUSES_SHOWN:
+        more = len(standing) - PAUSES_SHOWN
+        yield f"{more} pauses more touch {row.rule.name}; see `freehold pause list`."
 
 
 def counted(count: int) -> str:

@@ -12,6 +12,7 @@ the action log. *Not here*: the guard against mass release (`masses`), the arith
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from freehold.application.findings import span
@@ -24,6 +25,7 @@ from freehold.domain.clocks import (
 )
 from freehold.domain.errors import RefusedByState
 from freehold.ports.ledger import Act, Guard, GuardKind, Ledger, Transaction
+from freehold.ports.telemetry import GuardReleased, GuardTripped, Telemetry
 
 AGREES_AGAIN = "the clocks agree again"
 SLACK = timedelta(seconds=10)  # between two connections that see the same jump
@@ -110,6 +112,24 @@ def note_clock(tx: Transaction) -> None:
     """Note what the clocks say, for processes to come; a clock in doubt is not noted."""
     if watch_clock(tx):
         tx.clocks.note()
+
+
+@dataclass(slots=True)
+class GuardTeller:
+    """Tells each guard once when it trips, and once when it is released."""
+
+    telemetry: Telemetry
+    _told: dict[int, Guard] = field(default_factory=dict)
+
+    def tell(self, standing: Sequence[Guard]) -> None:
+        """Tell what changed since the last call."""
+        now = {one.id: one for one in standing}
+        for number in now.keys() - self._told.keys():
+            self.telemetry.tell(GuardTripped(now[number].kind.value, now[number].rule))
+        for number in self._told.keys() - now.keys():
+            gone = self._told[number]
+            self.telemetry.tell(GuardReleased(gone.kind.value, gone.rule))
+        self._told = now
 
 
 def release_guards(ledger: Ledger, rule: str | None, actor: str, reason: str) -> Sequence[Guard]:

@@ -30,13 +30,13 @@ def begin_pause(ledger: Ledger, pause: Pause) -> None:
     Again: what is paused already takes reason and end from here.
     """
     with ledger.transaction() as tx:
-        before = next((one for one in tx.pauses.open() if _scope(one) == _scope(pause)), None)
+        before = next((one for one in tx.pauses.open() if scope_of(one) == scope_of(pause)), None)
         tx.pauses.begin(pause)
         tx.actions.record(
             Act(
                 actor=pause.by,
                 action=f"pause {pause.role}",
-                subject=subject(_scope(pause)),
+                subject=subject(scope_of(pause)),
                 reason=pause.reason,
                 before="running" if before is None else str(before),
                 after=str(pause),
@@ -59,7 +59,7 @@ def end_pause(ledger: Ledger, scope: Scope, rules: Sequence[str], actor: str, re
     """
     role, rule, tenant = scope
     with ledger.transaction() as tx:
-        before = next((one for one in tx.pauses.open() if _scope(one) == scope), None)
+        before = next((one for one in tx.pauses.open() if scope_of(one) == scope), None)
         if before is None or not tx.pauses.end(role, rule, tenant):
             raise RefusedByState(
                 f"{subject(scope)} is not paused in role {role}; `freehold pause list` shows what is."
@@ -83,7 +83,8 @@ def _bring_back(ledger: Ledger, rule: str, tenant: str) -> int:
             return total
 
 
-def _scope(pause: Pause) -> Scope:
+def scope_of(pause: Pause) -> Scope:
+    """Name a pause."""
     return pause.role, pause.rule, pause.tenant
 
 
@@ -98,7 +99,7 @@ def end_lapsed(tx: Transaction, state: RuleState) -> RuleState:
     """End the pauses of a rule that are over by their `until`; return its state."""
     over = [one for one in state.pauses if not one.stands(tx.now)]
     for one in over:
-        tx.pauses.end(*_scope(one))
+        tx.pauses.end(*scope_of(one))
         tx.rules.unsettle(one.rule)
     return (tx.rules.read(state.rule) or state) if over else state
 
@@ -112,6 +113,12 @@ def scan_pause(rule: Rule, state: RuleState, now: datetime) -> Pause | None:
     if paused is None and rule.mode is Mode.DIRECT:
         return state.pause_of(Role.WORK, now)
     return paused
+
+
+def stopped_by_person(state: RuleState, now: datetime) -> str | None:
+    """Say which pauses keep a whole rule from working; None where none does."""
+    pauses = [one for role in Role if (one := state.pause_of(role, now)) is not None]
+    return "; ".join(f"its {one.role} is paused {one}" for one in pauses) or None
 
 
 def set_aside(

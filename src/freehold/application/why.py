@@ -16,6 +16,7 @@ from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due, released
 from freehold.domain.errors import DatabaseAway, DatabaseError, UsageError
 from freehold.domain.names import digest, key_text, operation_key
 from freehold.domain.operations import OperationState, Outcome
+from freehold.domain.pauses import Role
 from freehold.domain.rules import Rule
 from freehold.ports.insight import (
     EndedOperation,
@@ -231,7 +232,7 @@ def _of_open(known: Why, now: datetime) -> str:
         return f"It is not released: {_why_dead(one)}, and it waits in review; {look}."
     if one.state is OperationState.DISCARDED:
         return f"It is not released: a person set it aside ({one.reason})."
-    if stopped := _stopped(known.state):
+    if stopped := _stopped(known.state, now, one.tenant):
         return f"It is not released: {stopped}"
     return _of_working(one, now)
 
@@ -259,15 +260,22 @@ def _reason(one: OpenOperation) -> str:
     return (one.failure.message if one.failure else one.reason or "no reason was noted").rstrip(".")
 
 
-def _stopped(state: RuleState | None) -> str | None:
-    """Say why the whole rule does not work."""
+def _stopped(state: RuleState | None, now: datetime, tenant: str | None) -> str | None:
+    """Say why the whole rule does not work, or nothing of the tenant."""
     if state is None:
         return "the rule was never attached; `freehold run` or `freehold scan` does that."
     if state.condition is RuleCondition.WAITING:
         return f"the rule waits to be attached ({state.reason})."
     if state.condition is RuleCondition.PAUSED:
         return f"the rule is paused ({state.reason})."
-    return None
+    if state.guard is not None:
+        return f"a guard stands: {state.guard.rstrip('.')}."
+    paused = state.pause_of(Role.WORK, now)
+    if paused is not None:
+        return f"the work of the rule is paused {paused}."
+    ours = [one for one in state.pauses if one.tenant == tenant and one.stands(now)]
+    whose = [one for one in ours if tenant is not None and one.role is Role.WORK]
+    return f"its tenant is paused {whose[0]}." if whose else None
 
 
 def _of_row(known: Why, rule: Rule, now: datetime, trouble: str | None) -> str:
@@ -321,9 +329,14 @@ def _of_due(known: Why, rule: Rule, now: datetime) -> str:
     assert known.due_at is not None
     late = span(now - released_from(rule.due, known.due_at))
     head = f"It is due since {late} and not released:"
-    if stopped := _stopped(known.state):
+    tenant = None if known.row is None else known.row.tenant
+    if stopped := _stopped(known.state, now, tenant):
         return f"{head} {stopped}"
     assert known.state is not None
+    paused = [one for one in known.state.pauses if one.stands(now) and one.role is Role.SCAN]
+    for one in paused:
+        if one.tenant in (None, tenant):
+            return f"{head} the scan of its {'rule' if one.tenant is None else 'tenant'} is paused {one}."
     if known.state.scan_paused:
         return f"{head} the rule's schedule is paused ({known.state.scan_paused})."
     return f"{head} no scan has reached it yet; `freehold status` says when the last one ran, and how far workers are behind."

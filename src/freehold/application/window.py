@@ -13,10 +13,11 @@ from enum import StrEnum
 
 from freehold.application.direct import StraightPages, may_go_straight
 from freehold.application.found import due_rows, malformed, new_operations
+from freehold.application.gate import Gate
 from freehold.application.generations import write_operations
-from freehold.application.places import OVERLAP
+from freehold.application.places import OVERLAP, Place
 from freehold.application.release import BatchResult
-from freehold.application.rulestate import admit, batch_size, may_work
+from freehold.application.rulestate import batch_size, may_work
 from freehold.application.scan import LEAD_BATCHES
 from freehold.application.straight import Due
 from freehold.domain.errors import (
@@ -88,6 +89,7 @@ class WindowWorker:
         self._straight = straight
         self._tools = straight.tools
         self._lease = lease
+        self._gate = Gate()
 
     def work(self, rule: Rule) -> BatchResult | None:
         """Take the rule's oldest window as far as it goes; None when none is claimable.
@@ -150,7 +152,7 @@ class WindowWorker:
 
     def _hindered(self, tx: Transaction, rule: Rule) -> _Page:
         """Tell what keeps the window from its next page, if anything does."""
-        state = admit(tx, rule)
+        state = self._gate.admit(tx, rule)
         if not may_work(state, tx.now) or state.condition is not RuleCondition.ACTIVE:
             return _Page(_Next.PAUSED)
         if not may_go_straight(rule, state, tx.now):
@@ -168,6 +170,10 @@ class WindowWorker:
         found = list(due_rows(rule, rows, tx.now))
         ours = [(row, due) for row, due in found if not _is_later(due, window.until)]
         is_beyond = rule.due.comparable_bare and len(ours) < len(found)
+        place = Place(since=window.begins_at, after=run.after)
+        ours = self._gate.let_in(tx, rule, place, ours)
+        if self._gate.tripped:
+            return _Page(_Next.PAUSED)
         ends = len(rows) < limit or is_beyond
         done = BatchResult()
         if straight:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from freehold.adapters.system import StopRequest, SystemClock, SystemDice
+from freehold.application.pauses import stopped_by_person
 from freehold.application.release import BatchResult
 from freehold.application.remap import follow_mappings
 from freehold.application.scan import Scanner
@@ -74,26 +76,29 @@ def drain_once(
         for rule in settings.rules:
             drain.drain(rule)
             with ledger.transaction() as tx:
-                state = tx.rules.read(rule.name)
-            if state is not None and state.condition is not RuleCondition.ACTIVE:
-                drain.done.held_up[rule.name] = _reason(state)
+                state, now = tx.rules.read(rule.name), tx.now
+            reason = None if state is None else _reason(state, now)
+            if reason is not None:
+                drain.done.held_up[rule.name] = reason
     finally:
         ledger.close()
     return drain.done
 
 
-def _reason(state: RuleState) -> str:
-    """Return why a rule cannot work.
+def _reason(state: RuleState, now: datetime) -> str | None:
+    """Return why a rule cannot work; None where it can.
 
     A pause's reason is in the database's words, or a trigger's, which may name a guest: a crontab
     would mail it, so only a person who asks is shown it.
     """
-    if state.condition is not RuleCondition.PAUSED:
+    if state.condition is RuleCondition.PAUSED:
+        return (
+            "the database refuses it as a whole, so it is paused; `freehold status` has the "
+            "reason, `freehold doctor` says what to mend"
+        )
+    if state.condition is RuleCondition.WAITING:
         return state.reason or state.condition.value
-    return (
-        "the database refuses it as a whole, so it is paused; `freehold status` has the reason, "
-        "`freehold doctor` says what to mend"
-    )
+    return state.guard or stopped_by_person(state, now)
 
 
 class _Drainer:
@@ -125,7 +130,7 @@ class _Drainer:
             ended = scan.finished and not scan.windowed
             if not scan.admitted or (ended and idle):
                 return
-            if ended and not self._something_ready(rule):
+            if ended and not self._something_to_do(rule):
                 return
             if idle:  # others have the work in hand
                 self._stop.wait(AHEAD_SECONDS)
@@ -141,9 +146,12 @@ class _Drainer:
             self.done.total.add(done.batch)
         return False
 
-    def _something_ready(self, rule: Rule) -> bool:
+    def _something_to_do(self, rule: Rule) -> bool:
+        """Tell whether something is ready that nobody has stopped."""
         with self._ledger.transaction() as tx:
-            return tx.operations.count_ready(rule.name, 1) > 0
+            state = tx.rules.read(rule.name)
+            stopped = state is not None and (state.guards or stopped_by_person(state, tx.now))
+            return not stopped and tx.operations.count_ready(rule.name, 1) > 0
 
     def used_up(self) -> bool:
         """Tell whether the budget is used up, or the process is asked to stop."""

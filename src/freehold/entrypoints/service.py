@@ -11,10 +11,10 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from freehold.adapters.system import StopRequest, SystemClock, SystemDice
 from freehold.application.direct import StraightPages
+from freehold.application.guards import GuardTeller, note_clock
 from freehold.application.prune import Pruner
 from freehold.application.remap import follow_mappings
 from freehold.application.scan import Scanner
@@ -24,6 +24,7 @@ from freehold.application.together import Tools
 from freehold.application.work import PassEnd, Worker
 from freehold.bootstrap import open_handling, open_ledger
 from freehold.domain.errors import DatabaseAway, DatabaseError, WorkLeft
+from freehold.domain.pauses import Role
 from freehold.domain.rules import Rule
 from freehold.entrypoints.pacing import AHEAD_SECONDS, SHORTEST_SECONDS, IdlePause
 from freehold.ports.ledger import Ledger
@@ -41,13 +42,6 @@ from freehold.settings import Settings
 IDLE_SECONDS = 3_600.0  # the main thread only waits for a signal
 AWAY_FIRST_SECONDS = 0.25
 AWAY_MOST_SECONDS = 5.0
-
-
-class Role(StrEnum):
-    """What a process may be told to do."""
-
-    SCAN = "scan"
-    WORK = "work"
 
 
 @dataclass(slots=True)
@@ -220,6 +214,8 @@ class Service:
     def _work(self, worker: Worker, rule: Rule) -> PassEnd:
         """Work one batch of a rule; say it once when the rule is paused, or works again."""
         end = worker.work(rule).end
+        if end is PassEnd.GUARDED:  # the heartbeat says so
+            return end
         if (end is PassEnd.PAUSED) != (rule.name in self.paused):
             self.paused ^= {rule.name}
             paused = end is PassEnd.PAUSED
@@ -241,6 +237,7 @@ class Service:
     def _heartbeat_loop(self, roles: Sequence[Role]) -> Callable[[], None]:
         ledger = open_ledger(self.settings)
         clock = SystemClock()
+        guards = GuardTeller(self.telemetry)
         followed: list[bool] = []
 
         def step() -> float:
@@ -258,6 +255,9 @@ class Service:
                     clock.wall(),
                     in_hand,
                 )
+                note_clock(tx)
+                standing = tx.guards.standing()
+            guards.tell(standing)
             return self.settings.loops.heartbeat.total_seconds()
 
         def leave() -> None:

@@ -11,9 +11,9 @@ import typer
 from freehold.entrypoints.cli.context import Invocation, invocation
 
 if TYPE_CHECKING:
+    from freehold.domain.pauses import Role
     from freehold.domain.rules import Rule
     from freehold.entrypoints.draining import Drain
-    from freehold.entrypoints.service import Role
     from freehold.settings import Settings
 
 SAME_WISH_SECONDS = 1.0  # a second signal that comes sooner is the first one, sent to the group
@@ -161,7 +161,7 @@ def _require_rules(settings: Settings) -> None:
 
 def _roles(text: str) -> list[Role]:
     from freehold.domain.errors import UsageError
-    from freehold.entrypoints.service import Role
+    from freehold.domain.pauses import Role
 
     try:
         return [Role(name.strip()) for name in text.split(",")]

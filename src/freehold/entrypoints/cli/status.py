@@ -90,6 +90,8 @@ def age_seconds(at: datetime | None, now: datetime) -> float | None:
 def _rule_data(row: RuleStatus, now: datetime) -> dict[str, Any]:
     from freehold.application.status import overdue
     from freehold.domain.operations import OperationState
+    from freehold.entrypoints.cli.guard import guard_data
+    from freehold.entrypoints.cli.pause import pause_data
 
     state = row.state
     late = overdue(row, now)
@@ -99,6 +101,8 @@ def _rule_data(row: RuleStatus, now: datetime) -> dict[str, Any]:
         "reason": None if state is None else state.reason,
         "probe_at": None if state is None else state.probe_at,
         "scan_paused": None if state is None else state.scan_paused,
+        "guards": [] if state is None else [guard_data(one) for one in state.guards],
+        "pauses": [] if state is None else [pause_data(one, now) for one in state.pauses],
         "depth": {one.value: row.count(one) for one in OperationState},
         "busy_count": row.depth.busy_count,
         "oldest_claimable_age_seconds": age_seconds(row.depth.oldest_available_at, now),

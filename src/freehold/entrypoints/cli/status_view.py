@@ -13,6 +13,7 @@ from rich.text import Text
 from freehold.application.findings import span
 from freehold.application.status import COUNT_MOST, RuleStatus, Status, overdue
 from freehold.domain.operations import OperationState
+from freehold.domain.pauses import Role
 from freehold.domain.tallies import lags
 from freehold.entrypoints.cli.context import people
 from freehold.ports.insight import Ended
@@ -73,7 +74,7 @@ def _waiting(seen: Status) -> Table:
     for row in seen.rules:
         table.add_row(
             f"[bold]{escape(row.rule.name)}[/]",
-            _condition(row),
+            _condition(row, seen.now),
             *(number(row.count(one)) for one in _shown_states()),
             _review(row),
             _oldest(row, seen.now),
@@ -100,13 +101,17 @@ def number(count: int) -> str:
     return f"{COUNT_MOST:,}+" if count > COUNT_MOST else f"{count:,}"
 
 
-def _condition(row: RuleStatus) -> str:
+def _condition(row: RuleStatus, now: datetime) -> str:
     if row.holds.trouble:
         return "[red]■ table unreadable[/]"
     if row.state is None:
         return "[dim]○ never met[/]"
+    if row.state.guards:
+        return "[red]■ frozen by a guard[/]"
     if row.state.scan_paused:
         return "[yellow]◌ schedule paused[/]"
+    if paused := [one for one in Role if row.state.pause_of(one, now) is not None]:
+        return f"[yellow]◌ {' and '.join(paused)} paused[/]"
     return _CONDITIONS[row.state.condition]
 
 

@@ -18,9 +18,10 @@ from freehold.adapters.sql.migrations import upgrade
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
 from freehold.bootstrap import open_session, open_telemetry
 from freehold.domain.errors import RefusedByState, UsageError
+from freehold.domain.pauses import Role
 from freehold.entrypoints.demo.screen import View, draw, look, plain
 from freehold.entrypoints.demo.shop import make_table
-from freehold.entrypoints.service import Role, Service
+from freehold.entrypoints.service import Service
 from freehold.settings import Settings, load_settings
 
 CONFIG = """\
