@@ -19,6 +19,8 @@ from freehold.domain.inventory import Hold, HoldStatus, ImportedHold, NewHold, R
 from freehold.domain.names import digest
 from freehold.ports.inventory import Imported, ImportRefusal, Written
 
+_Granting = tuple[UUID, str, str]  # token, tenant and reference: what names one imported row
+
 
 class SqlOwnHolds:
     """The holds of our own table inside one transaction."""
@@ -150,7 +152,7 @@ class SqlOwnHolds:
         answers, units = self._judge(dict(enumerate(rows)))
         fresh = {place: rows[place] for place in sorted(units)}
         written = self._import([(fresh[place], units[place]) for place in fresh])
-        late = {place: one for place, one in fresh.items() if one.token not in written}
+        late = {place: one for place, one in fresh.items() if not _taken(written, one)}
         answers |= {place: Imported(Written.NEW) for place in fresh.keys() - late.keys()}
         judged, overlapping = self._judge(late)
         overlap = Imported(Written.MISSING, ImportRefusal.OVERLAP)
@@ -180,18 +182,20 @@ class SqlOwnHolds:
                 units[places[place]] = unit_id
         return answers, units
 
-    def _import(self, fresh: Sequence[tuple[ImportedHold, int]]) -> set[UUID]:
-        """Write rows; return the tokens of those that were written."""
+    def _import(self, fresh: Sequence[tuple[ImportedHold, int]]) -> set[_Granting]:
+        """Write rows; return which were written."""
         if not fresh:
             return set()
         rows = [self._imported_row(one, unit_id) for one, unit_id in fresh]
         if self._session.dialect == "postgres":
             given = batch(self._session, rows)
             found = self._sql.rows("import_own_holds", now=self._now, **given)
-            return {self._session.uuid(row[0]) for row in found}
-        self._sql.many("import_own_hold", rows, now=self._now)
-        there = {one.token: one.reference for one in self.granted([one.token for one, _ in fresh])}
-        return {one.token for one, _ in fresh if there.get(one.token) == one.reference}
+            return {(self._session.uuid(row[0]), row[1], row[2]) for row in found}
+        each = [
+            {f"c{n}": value for n, value in enumerate(row)} | {"now": self._now} for row in rows
+        ]
+        counts = self._session.run_each(self._sql.text("import_own_hold"), each)
+        return {_granting(one) for (one, _), count in zip(fresh, counts, strict=True) if count}
 
     def _imported_row(self, one: ImportedHold, unit_id: int) -> Row:
         stay = self._stay(one.stay)
@@ -228,6 +232,19 @@ class SqlOwnHolds:
         if instant is None or instant.utcoffset() is not None:
             return instant
         return instant.replace(tzinfo=UTC)
+
+
+def _granting(one: ImportedHold) -> _Granting:
+    return (one.token, one.tenant, one.reference)
+
+
+def _taken(written: set[_Granting], one: ImportedHold) -> bool:
+    """Tell whether this row was written; one that stands twice in a call was written once."""
+    granting = _granting(one)
+    if granting not in written:
+        return False
+    written.remove(granting)
+    return True
 
 
 _EXISTS = Imported(Written.EXISTS)

@@ -281,6 +281,16 @@ class ChangingContract:
         assert statuses == ["held", "cancelled", "confirmed", "held"]
         assert ground.back.rows("outbox") == []
 
+    def test_an_import_takes_a_row_or_a_token_once(self, ground: Ground) -> None:
+        ledger = ground.open()
+        with_units(ledger, "1", "2")
+        twice = _imported(1, "1", stay(1, 3))
+        same_token = _imported(1, "2", stay(1, 3), reference="other")
+        with ledger.transaction() as tx:
+            answers = list(tx.own_holds.take_over([twice, twice, same_token]))
+        assert [one.written for one in answers] == [Written.NEW, Written.EXISTS, Written.MISSING]
+        assert [row["reference"] for row in ground.back.rows("hold")] == ["r1"]
+
 
 def _imported(
     number: int,

@@ -160,4 +160,4 @@ from unnest(:c0::text[], :c1::bigint[], :c2::text[], :c3::timestamptz[], :c4::ti
      as n (tenant, unit_id, status, starts_at, ends_at, hold_until, token, reference, place)
 order by n.place
 on conflict do nothing
-returning hold_token
+returning hold_token, tenant, reference
