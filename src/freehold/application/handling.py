@@ -112,4 +112,4 @@ def lease_some(tx: Transaction, found: Sequence[Claim], until: datetime) -> Sequ
         return ()
     ordered = sorted(found, key=lambda one: (one.available_at or until, one.id))
     chosen = ordered[:1] if ordered[0].failed_count else [c for c in ordered if not c.failed_count]
-    return tx.operations.lease_these([claim.id for claim in chosen], until)
+    return tx.operations.lease_claimed(chosen, until)

@@ -154,6 +154,10 @@ class Operations(Protocol):
         """Lease these operations, as far as they are still claimable; counts an attempt."""
         ...
 
+    def lease_claimed(self, claims: Sequence[Claim], until: datetime) -> Sequence[Claim]:
+        """Lease operations that this transaction has claimed; counts an attempt."""
+        ...
+
     def still_leased(self, operation_ids: Sequence[int], lease_token: int) -> Sequence[Claim]:
         """Lock these operations, as far as they are still leased under the token.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -115,13 +116,14 @@ class SqlOperations:
         self, rule: str, max_count: int, floor: datetime | None, until: datetime
     ) -> Sequence[Claim]:
         """Claim for longer than this transaction."""
-        return self._lease(self.claim(rule, max_count, floor), until)
+        return self.lease_claimed(self.claim(rule, max_count, floor), until)
 
     def lease_these(self, operation_ids: Sequence[int], until: datetime) -> Sequence[Claim]:
         """Lease these operations, as far as they are still claimable."""
-        return self._lease(self.claim_these(operation_ids), until)
+        return self.lease_claimed(self.claim_these(operation_ids), until)
 
-    def _lease(self, claims: Sequence[Claim], until: datetime) -> Sequence[Claim]:
+    def lease_claimed(self, claims: Sequence[Claim], until: datetime) -> Sequence[Claim]:
+        """Lease operations that this transaction has claimed."""
         if not claims:
             return []
         token = self._sql.rows("next_lease_token")[0][0]
@@ -130,7 +132,7 @@ class SqlOperations:
             "lease_these", ids=ids, until=until, lease_token=token, now=self._now
         )
         _assert_all(count, len(ids), "lease")
-        return self.claim_these(ids, token)
+        return [replace(one, attempt=one.attempt + 1, lease_token=token) for one in claims]
 
     def still_leased(self, operation_ids: Sequence[int], lease_token: int) -> Sequence[Claim]:
         """Lock these operations, as far as they are still leased under the token."""

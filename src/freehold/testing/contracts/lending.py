@@ -182,6 +182,19 @@ class LendingContract:
         with ledger.transaction() as tx:
             assert len(tx.operations.still_leased(ids, token)) == 1
 
+    def test_what_is_claimed_is_leased_as_if_it_were_named(self, ground: Ground) -> None:
+        ledger = ground.open()
+        enqueue(ledger, new_operation("r", 1), new_operation("r", 2))
+        with ledger.transaction() as tx:
+            claims = tx.operations.claim("r", 10, None)
+            leased = tx.operations.lease_claimed(claims[:1], NOW + LEASE)
+            assert tx.operations.lease_claimed([], NOW + LEASE) == []
+        (one,) = leased
+        assert (one.id, one.attempt, one.failed_count) == (claims[0].id, 1, 0)
+        with ledger.transaction() as tx:
+            assert tx.operations.still_leased([one.id], one.lease_token or 0) == leased
+            assert len(tx.operations.claim("r", 10, None)) == 1
+
     def test_any_leased_sees_the_leases_of_all_rules_until_they_end(self, ground: Ground) -> None:
         ledger = ground.open()
         enqueue(ledger, new_operation("q", 1))
