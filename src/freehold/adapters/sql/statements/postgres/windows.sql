@@ -11,10 +11,11 @@ order by o.available_at limit 1 for update skip locked
 -- name: close_window
 -- Purpose: end a window, fenced by its lease.
 -- Caller: adapters.sql.windows, when all of it is done
--- Index: the primary key
+-- Index: the primary key; states are named so that operation_leased_until cannot be proven to serve
 with moved as (
     delete from {s}operation o
-    where o.id = :id and o.state = 'leased' and o.lease_token = :lease_token
+    where o.id = :id and o.lease_token = :lease_token
+      and o.state not in ('ready', 'retrying', 'deferred', 'dead', 'discarded')
     returning o.*)
 insert into {s}record (
     operation_id, rule, tenant, hold_key, digest, generation, due_at, outcome, reason, attempt,
