@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 
+from freehold import holds
 from freehold.domain.errors import DatabaseBusy
 from freehold.ports.system import Boundary
+from tests.holds.hotel import desk_at, empty, host_of, prepare
 from tests.scenarios.shop import CART, GIVE_BACK, At, add, free, held, open_shop, statuses
 from tests.stage import NOON, wall
 
@@ -207,6 +210,18 @@ def test_b39_an_old_token_confirms_nothing_after_the_seat_went_on(stage: Stage) 
     stage.host.run(f"update hold set status = 'held', token = 'b', due_at = '{LATER}' where id = 1")
     assert stage.host.count(CONFIRM, token="a") == 0
     assert stage.host.count(CONFIRM, token="b") == 1
+
+
+def test_b39_a_checkout_asks_whether_its_hold_still_holds(database_url: str) -> None:
+    prepare(database_url)
+    empty(database_url)
+    lapsed = desk_at(database_url, NOON - timedelta(days=3650)).grant(1, UUID(int=1)).hold
+    in_time = desk_at(database_url, NOON + timedelta(days=36500)).grant(2, UUID(int=2)).hold
+    with host_of(database_url) as checkout:
+        assert holds.still_held(checkout, in_time.token)
+        assert not holds.still_held(checkout, lapsed.token)
+        with pytest.raises(holds.HoldLapsed):
+            holds.confirm(checkout, lapsed.token)
 
 
 def test_b40_an_exempt_row_is_exempt_in_scan_and_in_release(stage: Stage) -> None:

@@ -79,10 +79,6 @@ def test_n19_no_guard_weighs_child_payments_yet(tmp_path: Path) -> None:
     assert refusal(tmp_path, toml).startswith("rules[0].guard is unknown")
 
 
-def test_b39_there_are_no_built_in_holds_yet(tmp_path: Path) -> None:
-    assert refusal(tmp_path, CART + "[holds]\nbuilt_in = true\n").startswith("holds is unknown")
-
-
 def test_b43_nobody_outside_is_asked_before_a_release(tmp_path: Path) -> None:
     toml = CART + '[[rules.check]]\nurl = "https://example.org/paid"\ntimeout = "2s"\n'
     assert refusal(tmp_path, toml).startswith("rules[0].check is unknown")
