@@ -29,7 +29,8 @@ class SqlGuards:
 
     def standing(self) -> Sequence[Guard]:
         """Return the guards that stand."""
-        return [self._guard(row) for row in self._sql.rows("standing_guards")]
+        rows = self._sql.rows("standing_guards")
+        return [self._guard(row) for row in sorted(rows, key=lambda row: int(row[0]))]
 
     def newest(self, kind: GuardKind) -> Guard | None:
         """Return the guard of a kind that tripped last."""
@@ -79,7 +80,8 @@ class SqlPauses:
 
     def open(self) -> Sequence[Pause]:
         """Return the pauses that nobody ended."""
-        return [self._pause(row) for row in self._sql.rows("open_pauses")]
+        rows = self._sql.rows("open_pauses")
+        return [self._pause(row) for row in sorted(rows, key=lambda row: int(row[7]))]
 
     def _pause(self, row: Row) -> Pause:
         session = self._sql.session

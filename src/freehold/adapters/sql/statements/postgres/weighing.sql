@@ -16,7 +16,7 @@ from (
 -- Purpose: look at overdue rows up to the cursor, nearest first, and count those without an open operation.
 -- Caller: adapters.sql.weighing, when a scanned page holds one that an earlier scan did not see
 -- Index: the customer's (partial) index on the due column; operation_identity
-select count(*), count(*) filter (where not w.is_open)
+select count(*), count(*) filter (where not b.is_open)
 from (
     select exists (select 1 from {s}operation o
                    where o.rule = :rule and o.hold_key = {key_text}
@@ -24,7 +24,7 @@ from (
            or coalesce({tenant} = any (:tenants::text[]), false) as is_open
     from {table} h
     where {held} and {due_range} and {upto_cursor}
-    order by {due} desc limit :limit) w
+    order by {due} desc limit :limit) b
 
 -- name: table_pages
 -- Purpose: tell how large a table is, with its partitions.

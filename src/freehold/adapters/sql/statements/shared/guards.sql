@@ -7,11 +7,11 @@ values (:kind, :rule, :now, :reason, :figures)
 on conflict do nothing
 
 -- name: standing_guards
--- Purpose: read the guards that stand.
+-- Purpose: read the guards that stand, in any order: sorting must not lead through the old ones.
 -- Caller: adapters.sql.guards; of a rule's state only where there is one
 -- Index: guard_standing, a handful of rows
 select id, kind, rule, tripped_at, reason, figures, released_at, released_by, released_reason
-from {s}guard where released_at is null order by id
+from {s}guard where released_at is null
 
 -- name: newest_guard
 -- Purpose: read the guard of a kind that tripped last.
@@ -51,11 +51,11 @@ where ended_at is null and role = :role and coalesce(rule, '') = :rule_key
   and coalesce(tenant, '') = :tenant_key
 
 -- name: open_pauses
--- Purpose: read the pauses that nobody ended.
+-- Purpose: read the pauses that nobody ended, in any order, as with guards.
 -- Caller: adapters.sql.guards; of a rule's state only where there is one
 -- Index: pause_standing
-select role, rule, tenant, paused_by, reason, paused_at, paused_until
-from {s}pause where ended_at is null order by id
+select role, rule, tenant, paused_by, reason, paused_at, paused_until, id
+from {s}pause where ended_at is null
 
 -- name: noted_clocks
 -- Purpose: read what this host noted last, then the newest note of any other.

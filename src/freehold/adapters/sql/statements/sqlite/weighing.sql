@@ -18,7 +18,7 @@ from (
 -- Differs: the identity is compared bare.
 -- Caller: adapters.sql.weighing, when a scanned page holds one that an earlier scan did not see
 -- Index: the customer's (partial) index on the due column; operation_identity
-select count(*), coalesce(sum(not w.is_open), 0)
+select count(*), coalesce(sum(not b.is_open), 0)
 from (
     select exists (select 1 from {s}operation o
                    where o.rule = :rule and o.hold_key = {key_text}
@@ -26,7 +26,7 @@ from (
            or coalesce({tenant} in (select value from json_each(:tenants)), 0) as is_open
     from {table} h
     where {held} and {due_range} and {upto_cursor}
-    order by {due} desc limit :limit) w
+    order by {due} desc limit :limit) b
 
 -- name: is_without_rowid
 -- Purpose: see whether rows can be looked up by number.
