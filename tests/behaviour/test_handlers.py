@@ -181,6 +181,39 @@ def test_a_deadlock_in_a_handler_is_repeated_and_spends_nothing(pg: Place) -> No
     assert pg.table("record", "attempt") == [(1,), (1,)]
 
 
+def test_a_handler_that_ends_its_backend_stands_alone(pg: Place) -> None:
+    def end(connection: Any) -> None:
+        connection.execute("select pg_terminate_backend(pg_backend_pid())")
+
+    till = hooked(pg, Hook({"3": end}), LIMIT, retry=TWICE)
+    put_holds(pg, range(1, 8))
+    till.run()
+    assert statuses(pg) == {"expired": 6, "held": 1}
+    assert pg.table("operation", "hold_key, state, attempt") == [("3", "retrying", 1)]
+    till.run_again(1)
+    assert dead(pg)["3"].attempt == 2
+    assert noted(pg) == [1, 2, 4, 5, 6, 7]
+
+
+def test_a_long_search_for_a_slow_hold_outlives_its_lease(lite: Place) -> None:
+    """Each step renews the lease, or the sweep after each commit would take the batch back."""
+    hook = Hook({"4": fail}, every=lambda _: lite.advance(timedelta(seconds=20)))
+    till = hooked(lite, hook, LIMIT, retry=TWICE)
+    other = lite.ledger()
+
+    class SweepOften(Onwards):
+        def reach(self, boundary: Boundary) -> None:
+            if boundary is Boundary.COMMITTED:
+                Sweeper(other, Onwards(), till.scanner).sweep([])
+
+    till.ledger._checkpoint = SweepOften()
+    put_holds(lite, range(1, 6))
+    till.run()
+    assert statuses(lite) == {"expired": 4, "held": 1}
+    assert lite.table("operation", "hold_key, state, attempt") == [("4", "retrying", 1)]
+    assert set(lite.table("record", "attempt")) == {(1,)}
+
+
 def test_a_handler_that_catches_a_database_error_is_told_so(place: Place) -> None:
     def swallow(connection: Any) -> None:
         try:
