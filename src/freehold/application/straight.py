@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from freehold.application.generations import forgotten_before
 from freehold.application.release import BatchResult
@@ -63,11 +64,16 @@ def release_straight(
     dues, left = _sorted_out(rule, rows, tx.now)
     locked = straight.lock_found([found for found, _ in rows if found.hold_key in dues])
     left += [one.found for one in locked if one.absence is RowAbsence.LOCKED_BY_HOST]
-    ended = _ended_before(tx, rule, locked, dues)
-    left += [one.found for one in locked if one.operation_id and one.found.hold_key in ended]
-    fit = [one for one in locked if one.operation_id and one.found.hold_key not in ended]
+    matching = [one for one in locked if one.operation_id is not None]
+    ours = {
+        one.found.hold_key: digest(rule.name, one.found.hold_key, one.found.identity)
+        for one in matching
+    }
+    ended = _ended_before(tx, rule, ours, dues)
+    left += [one.found for one in matching if one.found.hold_key in ended]
     checkpoint.reach(Boundary.HOLDS_LOCKED)
-    chosen = _counted(tx, rule, fit, dues)
+    fit = [one for one in matching if one.found.hold_key not in ended]
+    chosen = _counted(tx, rule, ours, fit, dues)
     checkpoint.reach(Boundary.TALLIES_WRITTEN)
     _release(straight, chosen, tick_id, checkpoint)
     return Straight(_result(rule, chosen, tx.now), left)
@@ -107,25 +113,27 @@ def _sorted_out(
 
 
 def _ended_before(
-    tx: Transaction, rule: Rule, locked: Sequence[LockedFound], dues: dict[str, datetime]
+    tx: Transaction, rule: Rule, ours: dict[str, UUID], dues: dict[str, datetime]
 ) -> set[str]:
-    """Name the locked rows whose identity has a record; whoever wrote one held the lock before."""
-    names = [
-        (one.found.hold_key, digest(rule.name, one.found.hold_key, one.found.identity))
-        for one in locked
-        if one.operation_id
-    ]
-    if not names:
+    """Name the locked rows whose identity has a record; whoever wrote one held the lock before.
+
+    One that may have had a record, which was pruned, counts as well.
+    """
+    if not ours:
         return set()
-    oldest = min(dues[key] for key, _ in names)
+    oldest = min(dues[key] for key in ours)
     forgotten = forgotten_before(tx, rule, oldest)
-    doubted = {key for key, _ in names if forgotten is not None and dues[key] < forgotten}
-    since = oldest - timedelta(days=1)
-    return doubted | {past.hold_key for past in tx.operations.past(rule.name, names, since)}
+    doubted = {key for key in ours if forgotten is not None and dues[key] < forgotten}
+    past = tx.operations.past(rule.name, list(ours.items()), oldest - timedelta(days=1))
+    return doubted | {one.hold_key for one in past}
 
 
 def _counted(
-    tx: Transaction, rule: Rule, fit: Sequence[LockedFound], dues: dict[str, datetime]
+    tx: Transaction,
+    rule: Rule,
+    ours: dict[str, UUID],
+    fit: Sequence[LockedFound],
+    dues: dict[str, datetime],
 ) -> list[ChosenFound]:
     """Write one tally for each tenant, and name its rows' place in it."""
     tallies = {one.found.tenant: Tally(rule.name, one.found.tenant) for one in fit}
@@ -137,7 +145,7 @@ def _counted(
         ChosenFound(
             found=one.found,
             operation_id=one.operation_id,
-            digest=digest(rule.name, one.found.hold_key, one.found.identity),
+            digest=ours[one.found.hold_key],
             due_at=dues[one.found.hold_key],
             tally_id=ids[one.found.tenant],
         )
