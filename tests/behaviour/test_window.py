@@ -12,6 +12,7 @@ from freehold.adapters.system import Onwards
 from freehold.application.audit import audit
 from freehold.application.rulestate import admit
 from freehold.application.sweep import Sweeper
+from freehold.application.why import why
 from freehold.domain.expiry import DeferReason
 from freehold.domain.retries import RetryPolicy
 from freehold.domain.rules import Mode, Rule
@@ -95,6 +96,19 @@ def test_a_window_releases_all_that_is_due(place: Place) -> None:
     place.advance(2 * HOUR)
     assert till.run().released_count == 5
     assert len(closed(place)) == 2
+
+
+def test_why_names_the_window_and_how_it_ended(place: Place) -> None:
+    open_table(place)
+    put_holds(place, range(1, 4))
+    till = Till.open(place, windowed(place))
+    till.scanner.scan(till.rule)
+    (before,) = why(till.ledger, (till.rule,), "2")
+    assert "the open window of its rule releases it (now ready, after attempt 0)" in before.answer
+    till.worker.work(till.rule)
+    (after,) = why(till.ledger, (till.rule,), "2")
+    assert after.answer.startswith("It was released on 2026-03-10 12:00:00 UTC")
+    assert "expired at once, without an open operation" in [one.what for one in after.happened]
 
 
 def test_one_window_of_a_rule_is_open_at_a_time(place: Place) -> None:

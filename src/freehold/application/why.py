@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from freehold.application.findings import span
@@ -26,6 +26,7 @@ from freehold.ports.insight import (
     SeenHold,
 )
 from freehold.ports.ledger import RuleCondition, RuleState
+from freehold.ports.straight import STRAIGHT
 
 RECORDS_MOST = 20
 ACTS_MOST = 50
@@ -47,6 +48,7 @@ class Why:
         row: the mapped columns as they are now; None where there is no row.
         happened: in the order of time.
         answer: one sentence: what happened, or why it is not released.
+        window: the open window of its rule, which releases it if it is due.
     """
 
     rule: str
@@ -58,6 +60,7 @@ class Why:
     last: EndedOperation | None
     happened: Sequence[Happened] = field(default=())
     answer: str = ""
+    window: OpenOperation | None = None
 
 
 def hold_key_of(rule: Rule, text: str) -> str | None:
@@ -139,6 +142,7 @@ def _known(reading: Reading, rule: Rule, hold_key: str, row: SeenHold | None) ->
         opened = history.open_operations(rule.name, f"digest {name}")
     records = history.records(rule.name, hold_key, RECORDS_MOST)
     due = None if row is None else read_due(rule.due, row.due)
+    windows = history.open_windows(rule.name)
     return Why(
         rule=rule.name,
         hold_key=hold_key,
@@ -148,6 +152,7 @@ def _known(reading: Reading, rule: Rule, hold_key: str, row: SeenHold | None) ->
         open=opened[-1] if opened else None,
         last=records[-1] if records else None,
         happened=sorted(_happened(reading, rule, opened, records), key=lambda one: one.at),
+        window=windows[0] if windows else None,
     )
 
 
@@ -188,6 +193,8 @@ def _attempts(reading: Reading, operation_id: int) -> Iterator[Happened]:
 
 
 def _ended(record: EndedOperation) -> str:
+    if record.reason == STRAIGHT:
+        return f"{record.outcome.value} at once, without an open operation"
     reason = f": {record.reason}" if record.reason else ""
     return f"{record.outcome.value}{reason}, at attempt {record.attempt}"
 
@@ -210,17 +217,7 @@ def instant(at: datetime) -> str:
 
 def _answered(known: Why, rule: Rule, now: datetime, trouble: str | None) -> Why:
     answer = _of_open(known, now) if known.open else _of_row(known, rule, now, trouble)
-    return Why(
-        rule=known.rule,
-        hold_key=known.hold_key,
-        row=known.row,
-        due_at=known.due_at,
-        state=known.state,
-        open=known.open,
-        last=known.last,
-        happened=known.happened,
-        answer=answer,
-    )
+    return replace(known, answer=answer)
 
 
 def _of_open(known: Why, now: datetime) -> str:
@@ -339,4 +336,6 @@ def _of_due(known: Why, rule: Rule, now: datetime) -> str:
             return f"{head} the scan of its {'rule' if one.tenant is None else 'tenant'} is paused {one}."
     if known.state.scan_paused:
         return f"{head} the rule's schedule is paused ({known.state.scan_paused})."
+    if known.window is not None:
+        return f"{head} the open window of its rule releases it ({_stands(known.window)})."
     return f"{head} no scan has reached it yet; `freehold status` says when the last one ran, and how far workers are behind."

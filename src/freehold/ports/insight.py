@@ -211,6 +211,10 @@ class History(Protocol):
         """Return the open operations of a hold."""
         ...
 
+    def open_windows(self, rule: str) -> Sequence[OpenOperation]:
+        """Return the windows of a rule that wait, or are worked on, oldest first."""
+        ...
+
     def records(self, rule: str, hold_key: str, limit: int) -> Sequence[EndedOperation]:
         """Return the newest records of a hold."""
         ...

@@ -171,6 +171,10 @@ class SqlHistory(_Read):
         rows = self._sql.rows("open_of_hold", rule=rule, hold_key=hold_key)
         return [self._open(row) for row in rows]
 
+    def open_windows(self, rule: str) -> Sequence[OpenOperation]:
+        """Return the windows of a rule that wait, or are worked on."""
+        return [self._open(row) for row in self._sql.rows("open_windows", rule=rule)]
+
     def _open(self, row: Row) -> OpenOperation:
         instant = self._sql.session.instant
         failure = Failure(FailureClass(row[13]), row[15], row[14]) if row[13] else None

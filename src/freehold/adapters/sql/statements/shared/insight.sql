@@ -76,6 +76,16 @@ select id, rule, tenant, hold_key, digest, due_at, generation, state, reason, at
        available_at, leased_until, failure_class, failure_code, failure_message, found_at, changed_at
 from {s}operation where rule = :rule and hold_key = :hold_key order by id
 
+-- name: open_windows
+-- Purpose: read the windows of a rule that wait, or are worked on.
+-- Caller: adapters.sql.insight, for why
+-- Index: operation_window
+select id, rule, tenant, hold_key, digest, due_at, generation, state, reason, attempt, deferrals,
+       available_at, leased_until, failure_class, failure_code, failure_message, found_at, changed_at
+from {s}operation where rule = :rule and window_until is not null
+  and state in ('ready', 'leased', 'retrying', 'deferred')
+order by id
+
 -- name: records_of_hold
 -- Purpose: read the newest records of one hold.
 -- Caller: adapters.sql.insight, for why
