@@ -148,9 +148,15 @@ def _wrong(reading: Reading, rule: Rule, terms: Terms) -> list[Violation]:
 
 
 def _lost(reading: Reading, rule: Rule, terms: Terms) -> list[Violation]:
-    """Read due rows, oldest first, up to the promise; a rule that may not work loses nothing."""
+    """Read due rows, oldest first, up to the promise.
+
+    A rule that may not work loses nothing, and neither does one with an open window, which has all
+    of them; whether a window stands still is another check's question.
+    """
     state = reading.figures.states([rule.name]).get(rule.name)
     if state is None or state.condition is not RuleCondition.ACTIVE or state.scan_paused:
+        return []
+    if reading.history.open_windows(rule.name):
         return []
     promised = reading.now - rule.promise
     found: list[Violation] = []
