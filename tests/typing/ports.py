@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import assert_type
 
+from freehold.adapters.handlers import PythonHandler
 from freehold.adapters.sql.holds import SqlHolds
 from freehold.adapters.sql.ledger import SqlLedger, SqlTransaction
 from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, SqlWorkers
@@ -21,6 +22,7 @@ from freehold.adapters.sql.sqlite import SqliteSession
 from freehold.adapters.system import Onwards, StopRequest, SystemClock, SystemDice
 from freehold.domain.messages import Message, Unreadable
 from freehold.domain.rules import Rule
+from freehold.ports.handlers import Handler
 from freehold.ports.holds import Holds
 from freehold.ports.ledger import (
     Actions,
@@ -66,6 +68,10 @@ def sessions_are_their_port(sqlite: SqliteSession, postgres: PostgresSession) ->
 
 def clocks_are_their_port() -> list[Clock]:
     return [DatabaseClock(), SetClock(NOW)]
+
+
+def handler_is_its_port(handler: PythonHandler) -> Handler:
+    return handler
 
 
 def queue_is_its_port(queue: FaultyQueue) -> Queue:
