@@ -1,4 +1,4 @@
-"""A hotel on every database in turn: one database of each kind for a module, emptied each time.
+"""A hotel on every database in turn: one database of each kind for the session, emptied each time.
 
 The tests fork, so their time limit comes by a signal: the other kind is a thread.
 """
@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(method="signal"), append=False)
 
 
-@pytest.fixture(scope="module", params=DATABASES)
+@pytest.fixture(scope="session", params=DATABASES)
 def prepared_url(
     request: pytest.FixtureRequest, servers: Servers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
@@ -36,7 +36,7 @@ def prepared_url(
     yield from _prepared(request.param, servers, tmp_path_factory.mktemp("holds"))
 
 
-@pytest.fixture(scope="module", params=POSTGRES)
+@pytest.fixture(scope="session", params=POSTGRES)
 def prepared_postgres_url(request: pytest.FixtureRequest, servers: Servers) -> Iterator[str]:
     """The same on each PostgreSQL."""
     yield from _prepared(request.param, servers, None)

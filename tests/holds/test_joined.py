@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,10 +17,12 @@ from psycopg.rows import dict_row
 from freehold import holds
 from freehold.bootstrap import sqlite_path
 from freehold.testing.backdoor import BackDoor
+from freehold.testing.forking import fork
 from tests.holds.hotel import NIGHT, QUARTER, connect, empty, events, host_of, prepare, statuses
 
 if TYPE_CHECKING:
     from freehold.domain.inventory import Hold
+    from freehold.testing.forking import Wire
 
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
@@ -200,6 +203,43 @@ def test_a_transaction_is_asked_for_in_autocommit_mode(hotel: str) -> None:
         connection.execute("commit")
         assert holds.still_held(connection, hold.token)
         assert statuses(door) == ["held"]
+
+
+def test_a_pipeline_of_the_callers_serves(postgres_hotel: str) -> None:
+    with psycopg.connect(postgres_hotel, cursor_factory=psycopg.ClientCursor) as connection:
+        connection.execute("set datestyle to 'German, DMY'")
+        with connection.pipeline():
+            connection.execute("create temporary table mine (n int)")
+            hold = _held(connection, 1)
+            with pytest.raises(holds.HoldTaken):
+                _held(connection, 1)
+            connection.execute("insert into mine values (1)")
+        assert holds.still_held(connection, hold.token)
+
+
+def test_two_callers_in_opposite_order_do_not_hang(postgres_hotel: str) -> None:
+    """One of them is told to repeat its transaction; the other one gets both units."""
+
+    def both(first: int, second: int, wire: Wire) -> str:
+        with host_of(postgres_hotel) as connection:
+            _held(connection, first)
+            wire.tell("one")
+            wire.wait()
+            try:
+                _held(connection, second)
+            except (holds.DatabaseBusy, holds.HoldTaken) as error:
+                connection.rollback()
+                return type(error).__name__
+            connection.commit()
+            return "both"
+
+    with fork(partial(both, 1, 2)) as here, fork(partial(both, 2, 1)) as there:
+        for child in (here, there):
+            child.wait_for("one")
+        for child in (here, there):
+            child.go_on()
+        ends = sorted(str(child.end().value) for child in (here, there))
+    assert ends == ["DatabaseBusy", "both"]
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])

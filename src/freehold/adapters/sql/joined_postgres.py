@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from datetime import datetime
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -26,6 +26,7 @@ from freehold.adapters.sql.session import Clock, Row
 from freehold.adapters.sql.statements import load, to_psycopg
 from freehold.domain.errors import DatabaseAway, UsageError
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NO_TRANSACTION = (
     "The connection is in autocommit mode and no transaction is open on it; "
     "open one, since a hold and its event must commit together."
@@ -86,8 +87,7 @@ class JoinedPostgres(PostgresSession):
             self._require_transaction()
         row = self.run(load("postgres")["join_caller"], {})[0][0]
         self._before = json.loads(row[1])
-        now: datetime = row[0]
-        return self._clock.read(now)
+        return self._clock.read(_EPOCH + timedelta(microseconds=row[0]))
 
     def _require_transaction(self) -> None:
         status = self._callers.info.transaction_status
@@ -108,9 +108,15 @@ class JoinedPostgres(PostgresSession):
     def run(self, sql: str, parameters: Mapping[str, Any]) -> tuple[list[Row], int]:
         """Execute one statement."""
         with translated(), _OwnCursor(self._callers) as cursor:
-            cursor.execute(to_psycopg(sql).encode(), parameters, prepare=False)
+            with self._answered():
+                cursor.execute(to_psycopg(sql).encode(), parameters, prepare=False)
             rows = cursor.fetchall() if cursor.description else []
             return rows, cursor.rowcount
+
+    def _answered(self) -> AbstractContextManager[object]:
+        """Wait for the answer within the block, where the caller has a pipeline open."""
+        is_off = self._callers.pgconn.pipeline_status == pq.PipelineStatus.OFF
+        return nullcontext() if is_off else self._callers.pipeline()
 
     def run_each(self, sql: str, each: Sequence[Mapping[str, Any]]) -> list[int]:
         """Execute one statement for each set of parameters."""

@@ -15,7 +15,8 @@ select clock_timestamp(), pg_postmaster_start_time(),
        set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
 
 -- name: join_caller
--- Purpose: read the clock and the caller's settings, and pin ours until we give them back.
+-- Purpose: read the clock and the caller's settings, and pin ours until we give them back. The
+-- instant is a count of microseconds: the driver may not know of the new date style yet.
 -- Caller: adapters.sql.joined_postgres, first in every call
 -- Index: none
 with was as materialized (
@@ -23,7 +24,7 @@ with was as materialized (
     from unnest(array['client_encoding', 'TimeZone', 'DateStyle', 'IntervalStyle',
                       'extra_float_digits', 'bytea_output', 'search_path', 'plan_cache_mode',
                       'enable_seqscan', 'jit']) as n (name))
-select clock_timestamp(), was.settings,
+select (extract(epoch from clock_timestamp()) * 1000000)::bigint, was.settings,
        set_config('client_encoding', 'UTF8', true),
        set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO, YMD', true),
        set_config('IntervalStyle', 'postgres', true), set_config('extra_float_digits', '1', true),
