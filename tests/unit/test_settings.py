@@ -15,6 +15,7 @@ from freehold.domain.rules import (
     Companion,
     Condition,
     DeleteRow,
+    HandlerSpec,
     Now,
     Predicate,
     Rule,
@@ -205,6 +206,7 @@ def test_the_other_settings_of_a_rule() -> None:
         attach_limit = 0
         batch = 10000
         retry = { delays = ["1s", "250ms"], jitter = 0 }
+        handler = "shop.hooks:released"
         tenant = { constant = "me" }
         due.bound = "exclusive"
         due.on_empty = "review"
@@ -216,6 +218,7 @@ def test_the_other_settings_of_a_rule() -> None:
     assert rule.again is Again.RELEASE
     assert (rule.attach_limit, rule.batch_size) == (0, 10_000)
     assert rule.retry == RetryPolicy((timedelta(seconds=1), timedelta(milliseconds=250)), 0.0)
+    assert rule.handler == HandlerSpec("shop.hooks:released", timedelta(seconds=15))
     assert rule.tenant == TenantSource(constant="me")
     assert rule.due == DueSpec("d", DueKind.EPOCH_MILLIS, inclusive=False, on_empty=EmptyDue.REVIEW)
 

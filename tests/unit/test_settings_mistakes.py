@@ -214,6 +214,19 @@ def test_a_bad_url_is_not_repeated(url: str, says: str) -> None:
             'also[0].rows must be a row range in quotes: "1", "0-1", "1-" or "any".',
         ),
         ({"also": "[{ sql = 'select 1', rows = '2-1' }]"}, "also[0].rows ends before it starts."),
+        ({"handler": '"shop"'}, "handler must name a function as package.module:function."),
+        (
+            {"handler": '"shop:f"', "mode": '"direct"'},
+            'handler needs mode = "reservation", so that its failures are counted.',
+        ),
+        (
+            {"handler": '"shop:f"', "handler_timeout": '"30s"'},
+            "handler_timeout must be shorter than loops.lease.",
+        ),
+        (
+            {"handler_timeout": '"5s"'},
+            "handler_timeout limits a handler, and there is none; remove it.",
+        ),
     ],
 )
 def test_a_rule(changed: dict[str, str | None], expected: str) -> None:
