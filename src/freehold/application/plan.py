@@ -47,22 +47,31 @@ class RulePlan:
 
 
 def plan(
-    inspection: Inspection, rules: Sequence[Rule], now: datetime, *, exact: bool = False
+    inspection: Inspection,
+    rules: Sequence[Rule],
+    now: datetime,
+    *,
+    exact: bool = False,
+    tenant: str | None = None,
 ) -> list[RulePlan]:
     """Plan rules.
 
     Args:
         exact: count all, however long it takes.
+        tenant: what would be done for this one alone; holds without a usable due are left out.
 
     Raises:
         RuleRefused: table, column or right is missing; doctor says which.
     """
-    return [_plan(inspection, rule, now, None if exact else COUNT_MOST) for rule in rules]
+    at_most = None if exact else COUNT_MOST
+    return [_plan(inspection, rule, now, at_most, tenant) for rule in rules]
 
 
-def _plan(inspection: Inspection, rule: Rule, now: datetime, at_most: int | None) -> RulePlan:
-    due = inspection.due_now(rule, at_most, TENANTS_SHOWN)
-    empty_count = inspection.count_empty(rule, EMPTY_MOST)
+def _plan(
+    inspection: Inspection, rule: Rule, now: datetime, at_most: int | None, tenant: str | None
+) -> RulePlan:
+    due = inspection.due_now(rule, at_most, TENANTS_SHOWN, tenant)
+    empty_count = inspection.count_empty(rule, EMPTY_MOST) if tenant is None else 0
     overdue_count = due.due_count + (empty_count if rule.due.on_empty is EmptyDue.NOW else 0)
     return RulePlan(
         rule=rule.name,
@@ -77,7 +86,7 @@ def _plan(inspection: Inspection, rule: Rule, now: datetime, at_most: int | None
         empty_policy=rule.due.on_empty,
         batch_count=-(-due.due_count // rule.batch_size),
         estimate=timedelta(seconds=due.due_count / HOLDS_PER_SECOND),
-        waits=overdue_count > rule.attach_limit,
+        waits=tenant is None and overdue_count > rule.attach_limit,
     )
 
 

@@ -291,12 +291,15 @@ class Inspection(Protocol):
         """Return due values of held rows as text, in no order, NULL left out."""
         ...
 
-    def due_now(self, rule: Rule, at_most: int | None, top: int) -> DueNow:
+    def due_now(
+        self, rule: Rule, at_most: int | None, top: int, only_tenant: str | None = None
+    ) -> DueNow:
         """Count due holds by tenant.
 
         Args:
             at_most: stop counting there; None counts all, without a time limit.
             top: tenants to name.
+            only_tenant: leave out the holds of all others.
         """
         ...
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freehold.entrypoints.cli.context import invocation
+from freehold.entrypoints.cli.context import Invocation, invocation
 
 if TYPE_CHECKING:
     from freehold.application.plan import RulePlan
+    from freehold.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -24,10 +25,13 @@ def plan(
     exact: Annotated[
         bool, typer.Option("--exact", help="Count all, not only up to 100,000 a rule.")
     ] = False,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="One tenant only.")] = None,
 ) -> None:
     """Show what is due now, by tenant, and how long its release would take; write nothing.
 
-    Examples: freehold plan · freehold plan cart --exact
+    Says also what stops a rule: a guard, or a person's pause.
+
+    Examples: freehold plan · freehold plan cart --exact · freehold plan cart --tenant harbour
     """
     from freehold.application.plan import plan as plan_rules
     from freehold.bootstrap import open_inspection
@@ -37,19 +41,39 @@ def plan(
     rules = settings.rules if rule is None else (settings.rule(rule),)
     inspection = open_inspection(settings)
     try:
-        plans = plan_rules(inspection, rules, inspection.server().now, exact=exact)
+        plans = plan_rules(inspection, rules, inspection.server().now, exact=exact, tenant=tenant)
     finally:
         inspection.close()
-    call.show([_data(one) for one in plans], lambda: _print(plans))
+    stopped = _stopped(call, settings, plans)
+    data = [
+        {**asdict(one), "estimate": one.estimate.total_seconds(), "stopped": stopped.get(one.rule)}
+        for one in plans
+    ]
+    call.show(data, lambda: _print(plans, stopped))
 
 
-def _data(one: RulePlan) -> dict[str, Any]:
-    return {**asdict(one), "estimate": one.estimate.total_seconds()}
+def _stopped(call: Invocation, settings: Settings, plans: list[RulePlan]) -> dict[str, str]:
+    """Say what stops each rule; a plan is also made before there is a ledger to ask."""
+    from freehold.application.pauses import stopped_by_person
+    from freehold.domain.errors import RefusedByState
+
+    try:
+        with call.ledger(settings) as ledger, ledger.reading() as reading:
+            states = reading.figures.states([one.rule for one in plans])
+            reasons = {
+                name: state.guard or stopped_by_person(state, reading.now)
+                for name, state in states.items()
+            }
+    except RefusedByState:
+        return {}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-def _print(plans: list[RulePlan]) -> None:
+def _print(plans: list[RulePlan], stopped: dict[str, str]) -> None:
     for one in plans:
         _print_rule(one)
+        if one.rule in stopped:
+            typer.echo(f"  stopped      {stopped[one.rule]}")
     if not plans:
         typer.echo("no rule is configured")
 

@@ -121,19 +121,32 @@ class SqlInspection:
         except DatabaseError as error:
             problem.text = str(error)
 
-    def due_now(self, rule: Rule, at_most: int | None, top: int) -> DueNow:
+    def due_now(
+        self, rule: Rule, at_most: int | None, top: int, only_tenant: str | None = None
+    ) -> DueNow:
         """Count due holds by tenant."""
         limit = NO_LIMIT if at_most is None else at_most
-        with self._rule(rule) as reader:
+        slots = self._ledger_slots(rule)
+        is_asked = slots["true"]
+        if only_tenant is not None:
+            is_asked = f"{slots['tenant']} = :only_tenant"
+        with self._rule(rule, is_asked=is_asked) as reader:
             if at_most is None:
                 reader.rows("no_time_limit")
             if rule.due.comparable_bare:
-                return self._due_by_index(rule, reader, limit, top)
-        return self._due_by_reading(rule, limit, top)
+                return self._due_by_index(rule, reader, (limit, top), only_tenant)
+        return self._due_by_reading(rule, limit, top, only_tenant)
 
-    def _due_by_index(self, rule: Rule, reader: Reader, limit: int, top: int) -> DueNow:
-        rows = reader.rows("due_by_tenant", limit=limit, top=top)
-        first = reader.rows("first_due")
+    def _ledger_slots(self, rule: Rule) -> Mapping[str, str]:
+        with self._reading():
+            return self._ledger.compiled(rule).slots
+
+    def _due_by_index(
+        self, rule: Rule, reader: Reader, limits: tuple[int, int], only_tenant: str | None
+    ) -> DueNow:
+        limit, top = limits
+        rows = reader.rows("due_by_tenant", limit=limit, top=top, only_tenant=only_tenant)
+        first = reader.rows("first_due", only_tenant=only_tenant)
         oldest = read_due(rule.due, first[0][0]) if first else None
         total = int(rows[0][3]) if rows else 0
         return DueNow(
@@ -144,11 +157,13 @@ class SqlInspection:
             oldest_due=oldest if isinstance(oldest, datetime) else None,
         )
 
-    def _due_by_reading(self, rule: Rule, limit: int, top: int) -> DueNow:
+    def _due_by_reading(self, rule: Rule, limit: int, top: int, only_tenant: str | None) -> DueNow:
         """Read every held row, a page a transaction: text cannot be compared in the database."""
         counts: Counter[str | None] = Counter()
         oldest: datetime | None = None
         for tenant, due_at in self._due_rows(rule):
+            if only_tenant not in (None, tenant):
+                continue
             counts[tenant] += 1
             oldest = due_at if oldest is None else min(oldest, due_at)
             if counts.total() >= limit:

@@ -20,7 +20,8 @@ select {due_text} from {table} h where {held} and {due} is not null limit :limit
 -- Purpose: read the oldest due value that is due.
 -- Caller: adapters.sql.inspection, plan
 -- Index: the customer's (partial) index on the due column
-select {due_text} from {table} h where {held} and {due_range} order by {due} limit 1
+select {due_text} from {table} h where {held} and {due_range} and {is_asked}
+order by {due} limit 1
 
 -- name: due_by_tenant
 -- Purpose: count due rows by tenant, oldest first and never more than a limit; the largest ones.
@@ -31,7 +32,7 @@ from (
     select d.tenant, count(*) as due_count
     from (
         select {tenant} as tenant from {table} h
-        where {held} and {due_range} order by {due} limit :limit) d
+        where {held} and {due_range} and {is_asked} order by {due} limit :limit) d
     group by d.tenant) t
 order by t.due_count desc, t.tenant limit :top
 
