@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from freehold.domain.rules import Rule
     from freehold.testing.forking import Wire
 
-SECONDS = 1.5
+SECONDS = 1.0
 HOSTS = 3
 WORKERS = 2
 

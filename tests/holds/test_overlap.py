@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -29,6 +30,7 @@ from tests.holds.hotel import (
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Callable
 
     from freehold.testing.forking import Wire
 
@@ -190,17 +192,22 @@ def _grab(url: str, unit: int, wire: Wire) -> str:
         return "held"
 
 
-def _all_grab(url: str, unit: int) -> list[str]:
-    children = [fork(lambda wire: _grab(url, unit, wire)) for _ in range(PROCESSES)]
+def _together(ask: Callable[[Wire], object], count: int) -> list[str]:
+    """Let processes ask at the same moment; return their answers, sorted."""
+    children = [fork(ask) for _ in range(count)]
     try:
         for child in children:
             child.wait_for("ready")
         for child in children:
             child.go_on()
-        return sorted(child.end().value for child in children)
+        return sorted(str(child.end().value) for child in children)
     finally:
         for child in children:
             child.__exit__(None, None, None)
+
+
+def _all_grab(url: str, unit: int) -> list[str]:
+    return _together(partial(_grab, url, unit), PROCESSES)
 
 
 def test_one_of_many_processes_gets_the_stay(hotel: str) -> None:
@@ -221,3 +228,20 @@ def test_a_lapsed_hold_in_the_way_of_many_is_released_once(hotel: str) -> None:
     pipeline = Pipeline(hotel, desk.rule, desk.clock)
     assert pipeline.audit() == []
     pipeline.close()
+
+
+def test_one_reference_of_many_processes_is_one_hold(hotel: str) -> None:
+    def ask(wire: Wire) -> int:
+        with host_of(hotel) as connection:
+            wire.tell("ready")
+            wire.wait()
+            granted = holds.hold(connection, tenant="anna", unit=1, window=QUARTER, reference="r")
+            connection.commit()
+            return granted.hold.id
+
+    ids = [int(value) for value in _together(ask, 8)]
+    assert len(ids) == 8
+    with BackDoor(hotel) as door:
+        assert door.rows("select id from {s}hold") == [(ids[0],)]
+        assert set(ids) == {ids[0]}
+        assert events(door) == ["hold.held.v1"]

@@ -12,9 +12,13 @@ from typing import assert_type
 
 from freehold.adapters.handlers import PythonHandler
 from freehold.adapters.sql.holds import SqlHolds
+from freehold.adapters.sql.inventory import SqlTenants, SqlUnits
+from freehold.adapters.sql.joined_postgres import JoinedPostgres
+from freehold.adapters.sql.joined_sqlite import JoinedSqlite
 from freehold.adapters.sql.ledger import SqlLedger, SqlTransaction
 from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, SqlWorkers
 from freehold.adapters.sql.operations import SqlOperations
+from freehold.adapters.sql.own_holds import SqlOwnHolds
 from freehold.adapters.sql.postgres import PostgresSession
 from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Clock, DatabaseClock, Session
@@ -24,6 +28,7 @@ from freehold.domain.messages import Message, Unreadable
 from freehold.domain.rules import Rule
 from freehold.ports.handlers import Handler
 from freehold.ports.holds import Holds
+from freehold.ports.inventory import OwnHolds, Tenants, Units
 from freehold.ports.ledger import (
     Actions,
     Ledger,
@@ -62,8 +67,19 @@ def facets_are_their_ports(
     return holds, operations, rules, ticks, workers, actions, reviews
 
 
-def sessions_are_their_port(sqlite: SqliteSession, postgres: PostgresSession) -> list[Session]:
-    return [sqlite, postgres]
+def inventory_is_its_ports(
+    tenants: SqlTenants, units: SqlUnits, holds: SqlOwnHolds
+) -> tuple[Tenants, Units, OwnHolds]:
+    return tenants, units, holds
+
+
+def sessions_are_their_port(
+    sqlite: SqliteSession,
+    postgres: PostgresSession,
+    joined_sqlite: JoinedSqlite,
+    joined_postgres: JoinedPostgres,
+) -> list[Session]:
+    return [sqlite, postgres, joined_sqlite, joined_postgres]
 
 
 def clocks_are_their_port() -> list[Clock]:
