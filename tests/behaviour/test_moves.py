@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from freehold.application.places import FULL_EVERY
 from freehold.application.review import Person, Review
 from freehold.application.sweep import Sweeper
 from freehold.domain.operations import MOVES
-from freehold.domain.rules import Condition, Predicate, Test
+from freehold.domain.rules import Condition, Mode, Predicate, Test
 from tests.behaviour.till import Till, cart, open_table, put_holds, status
 
 if TYPE_CHECKING:
@@ -76,9 +77,17 @@ def _live_through(place: Place, till: Till) -> None:
     review.requeue(till.rule, review.chosen(till.rule), ANN)
     till.run_again(6)
     _lease_and_lose(place, till)
+    _release_by_a_window(place, till)
     review.discard(till.rule, review.chosen(till.rule), ANN)
     place.host.run("update hold set status = 'paid' where id = 1")
     Sweeper(till.ledger, Onwards(), till.scanner).sweep([till.rule])
+
+
+def _release_by_a_window(place: Place, till: Till) -> None:
+    put_holds(place, [5], due=place.clock.at - timedelta(seconds=1))
+    windowed = replace(till.rule, mode=Mode.WINDOW)
+    till.scanner.scan(windowed)
+    till.worker.work(windowed)
 
 
 def _lease_and_lose(place: Place, till: Till) -> None:
@@ -108,12 +117,14 @@ def test_only_the_moves_of_the_domain_happen(place: Place) -> None:
         ("dead", "ready"),
         ("ready", "leased"),
         ("leased", "ready"),
+        ("leased", "closed"),
         ("dead", "discarded"),
         ("discarded", "closed"),
     }
-    assert [status(place, number) for number in (1, 2, 3, 4)] == [
+    assert [status(place, number) for number in (1, 2, 3, 4, 5)] == [
         "paid",
         "paid",
+        "expired",
         "expired",
         "expired",
     ]

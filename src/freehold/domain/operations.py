@@ -49,7 +49,7 @@ _FROM_WORK: tuple[OperationState | Outcome, ...] = (
 
 MOVES: dict[OperationState, tuple[OperationState | Outcome, ...]] = {
     **dict.fromkeys(CLAIMABLE, (OperationState.LEASED, *_FROM_WORK)),
-    OperationState.LEASED: (OperationState.READY, *_FROM_WORK),
+    OperationState.LEASED: (OperationState.READY, *_FROM_WORK, Outcome.CLOSED),  # closed: a window
     OperationState.DEAD: (OperationState.READY, OperationState.DISCARDED, Outcome.CLOSED),
     OperationState.DISCARDED: (OperationState.READY, Outcome.CLOSED),
 }

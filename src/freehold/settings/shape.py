@@ -302,7 +302,11 @@ class RuleShape(Shape):
         examples=["precise"],
     )
     zone: str | None = Field(None, description="The time zone of a cron line in when; absent: UTC.")
-    mode: ModeWord = Field(RuleMode.RESERVATION.value, description="How due holds become work.")
+    mode: ModeWord = Field(
+        RuleMode.RESERVATION.value,
+        description="How due holds become work: an operation each (reservation), none unless the "
+        "scan cannot release it (direct), or one for all that is due (window).",
+    )
     promise: Span = Field(
         _default(Rule, "promise"), description="The longest lag from due to commit that you accept."
     )
