@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from freehold.adapters.handlers import PythonHandler, load_function
-from freehold.domain.errors import UsageError
+from freehold.domain.errors import HandlerFailed, UsageError
 from freehold.domain.rules import HandlerSpec
 from freehold.testing.contracts.handlers import BATCH, HandlersContract, Make, nothing
 from freehold.testing.forking import Wire, fork
@@ -55,6 +57,15 @@ def test_a_function_that_cannot_be_stopped_ends_the_process() -> None:
         _, status = os.waitpid(started.pid, 0)
         started._ended = True
     assert os.waitstatus_to_exitcode(status) == 1
+
+
+def test_a_failure_is_placed_in_the_customers_own_file() -> None:
+    def function(_: ExpiredBatch) -> None:
+        json.loads("{")
+
+    with pytest.raises(HandlerFailed) as failed:
+        PythonHandler(RULE, function, seconds=60).run(BATCH, nothing)
+    assert re.fullmatch(r"JSONDecodeError at test_handlers.py:\d+", failed.value.place)
 
 
 def target(text: str) -> HandlerSpec:

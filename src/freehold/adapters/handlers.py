@@ -96,6 +96,8 @@ class PythonHandler:
         """
         self._rule = rule.name
         self._function = function
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        self._file = None if code is None else code.co_filename
         self._on_hung = on_hung
         self._seconds = seconds
         usual = min(GRACE_MOST_SECONDS, max(GRACE_LEAST_SECONDS, seconds))
@@ -125,7 +127,7 @@ class PythonHandler:
                 f"{len(batch.holds)} hold{'' if len(batch.holds) == 1 else 's'}"
             ) from error
         if error is not None:
-            raise HandlerFailed(_said(error), _place(error)) from error
+            raise HandlerFailed(_said(error), _place(error, self._file)) from error
 
     def _give_up(self) -> None:
         """End the process: the only way left to free the rows, on SQLite the host's database."""
@@ -143,11 +145,16 @@ def _said(error: BaseException) -> str:
         return type(error).__name__
 
 
-def _place(error: BaseException) -> str:
-    """Return type and place of an exception, without a word of its text."""
-    frames = [(frame.f_code, line) for frame, line in walk_tb(error.__traceback__)]
-    code, line = frames[-1]
-    return f"{type(error).__name__} at {Path(code.co_filename).name}:{line}"
+def _place(error: BaseException, file: str | None) -> str:
+    """Return type and place of an exception, without a word of its text.
+
+    Args:
+        file: the place in it is named, where there is one: a line of the customer's, no driver's.
+    """
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = [(name, line) for name, line in frames if name == file]
+    name, line = (own or frames)[-1]
+    return f"{type(error).__name__} at {Path(name).name}:{line}"
 
 
 class _Watch:

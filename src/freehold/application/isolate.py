@@ -160,7 +160,8 @@ class Isolation:
         )
         self._end_sample(alike=alike)
         if alike:
-            said = first.place if isinstance(first, HandlerFailed) else first
+            place = first.place if isinstance(first, HandlerFailed) else ""
+            said = place or first  # a handler's own text may name a guest
             raise RuleRefused(f"every row tried was refused: {said}", first.code)
 
     def _sample(self, claims: Sequence[Claim]) -> Sequence[Claim]:

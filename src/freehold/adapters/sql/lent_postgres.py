@@ -130,7 +130,7 @@ def _look(connection: LendableConnection, xact: str | None, *, failed: bool) -> 
     elif status is not pq.TransactionStatus.IDLE:
         if failed:
             return
-        raise HandlerFailed(SWALLOWED, "swallowed")
+        raise HandlerFailed(SWALLOWED)
     raise TransactionEnded(f"the handler ended the transaction; {MUST_NOT_END}")
 
 

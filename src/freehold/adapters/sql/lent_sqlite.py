@@ -51,7 +51,7 @@ def lend(connection: sqlite3.Connection) -> Iterator[Lent]:
             _take_back(connection)
             connection.row_factory, connection.text_factory = factories
     if not _is_in_transaction(connection):
-        raise HandlerFailed(f"the handler lost the transaction; {MUST_NOT_END}", "lost")
+        raise HandlerFailed(f"the handler lost the transaction; {MUST_NOT_END}")
 
 
 def _take_back(connection: sqlite3.Connection) -> None:
