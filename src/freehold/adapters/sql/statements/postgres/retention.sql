@@ -9,7 +9,8 @@ where i.inhparent = to_regclass('{s}record') order by c.relname
 -- Purpose: count a month's records up to a limit, and beyond it as the statistics have it.
 -- Caller: adapters.sql.retention; the slot is a name of our own
 -- Index: record_hold
-select case when p.seen < :limit then p.seen else greatest(p.seen, c.reltuples::bigint) end
+select case when p.seen < :limit then p.seen
+            else greatest(p.seen, c.reltuples::bigint, pg_stat_get_live_tuples(c.oid)) end
 from (select count(*) as seen from (select 1 from {s}{partition} limit :limit) q) p,
      pg_class c where c.oid = to_regclass('{s}{partition}')
 
