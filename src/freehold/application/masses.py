@@ -20,7 +20,7 @@ from freehold.ports.ledger import GuardKind, RuleState, Transaction
 
 MASS_LEAST = 1_000  # rows; DESIGN section 5: more than this, and more than half of the held ones
 MASS_SHARE = 0.5
-EXAMINED_MOST = 20_000  # rows weighed at a time; 50 ms on PostgreSQL, half of it on SQLite
+EXAMINED_MOST = 10_000  # rows weighed on each side at a time; some 50 ms
 Found = list[tuple[FoundHold, datetime | DueProblem]]
 
 

@@ -172,7 +172,7 @@ class SweepFinished(Event):
 
 @dataclass(frozen=True, slots=True)
 class RulePaused(Event):
-    """A rule fails as a whole, and was paused; `freehold status` has the reason."""
+    """A rule was paused, as it fails as a whole or a person said so; `freehold status` has the reason."""
 
     name: ClassVar[str] = "paused"
     usual_level: ClassVar[Level] = Level.WARNING
