@@ -15,13 +15,17 @@ from freehold.domain.errors import DatabaseBusy
 from freehold.ports.ledger import Act, GuardKind
 from freehold.ports.retention import Subject
 from freehold.settings.values import RetentionSettings
-from freehold.testing.crash import Crashed, RaiseAt
+from freehold.testing.crash import Crashed, KillAt, RaiseAt
+from freehold.testing.forking import run
 from tests.scenarios.shop import CART, add, held, open_shop
 from tests.stage import NOON
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from freehold.ports.system import Checkpoint
     from freehold.testing.clock import SetClock
+    from freehold.testing.forking import Wire
     from tests.stage import Stage
 
 AGES = RetentionSettings().ages()
@@ -225,6 +229,35 @@ def test_a_kill_at_any_commit_leaves_whole_steps(
     left = rows(stage)
     assert (left["record"], left["tally"], left["outbox"], left["attempt"]) == (0, 0, 0, 2)
     assert stage.audit() == {}
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(method="signal")  # no thread may be alive at a fork
+def test_a_sigkill_at_any_commit_leaves_whole_steps(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "PAGE", 2)
+    played(stage)
+    stage.clock.instant += YEARS
+    prune(stage)
+    stage.advance(hours=1)
+    nth, killed = 1, True
+    while killed:
+        killed = run(_one_round(stage, nth)).was_killed
+        assert stage.audit() == {}
+        nth += 1
+    assert nth > 6
+    left = rows(stage)
+    assert (left["record"], left["tally"], left["outbox"], left["attempt"]) == (0, 0, 0, 2)
+
+
+def _one_round(stage: Stage, nth: int) -> Callable[[Wire], None]:
+    """Return what a process does that is killed at the n-th boundary of a round."""
+
+    def child(wire: Wire) -> None:
+        pruner(stage, KillAt(nth, tell=wire.tell)).run()
+
+    return child
 
 
 def test_a_round_comes_once_a_day_and_belongs_to_one_process(stage: Stage) -> None:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import assert_type
 
 from freehold.adapters.handlers import PythonHandler
+from freehold.adapters.logs import LogLines
 from freehold.adapters.sql.holds import SqlHolds
 from freehold.adapters.sql.inventory import SqlTenants, SqlUnits
 from freehold.adapters.sql.joined_postgres import JoinedPostgres
@@ -20,10 +21,12 @@ from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, Sql
 from freehold.adapters.sql.operations import SqlOperations
 from freehold.adapters.sql.own_holds import SqlOwnHolds
 from freehold.adapters.sql.postgres import PostgresSession
+from freehold.adapters.sql.retention import SqlRetention
 from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Clock, DatabaseClock, Session
 from freehold.adapters.sql.sqlite import SqliteSession
 from freehold.adapters.system import Onwards, StopRequest, SystemClock, SystemDice
+from freehold.adapters.telling import Everybody
 from freehold.domain.messages import Message, Unreadable
 from freehold.domain.rules import Rule
 from freehold.ports.handlers import Handler
@@ -40,7 +43,9 @@ from freehold.ports.ledger import (
     Workers,
 )
 from freehold.ports.queue import Delivery, Queue
+from freehold.ports.retention import Retention
 from freehold.ports.system import Checkpoint, Dice, HostClock, Pause
+from freehold.ports.telemetry import UNHEARD, Telemetry
 from freehold.testing.clock import SetClock, SteadyDice
 from freehold.testing.contracts.ground import NOW
 from freehold.testing.dice import SeededDice
@@ -88,6 +93,14 @@ def clocks_are_their_port() -> list[Clock]:
 
 def handler_is_its_port(handler: PythonHandler) -> Handler:
     return handler
+
+
+def retention_is_its_port(retention: SqlRetention) -> Retention:
+    return retention
+
+
+def listeners_are_their_port(logs: LogLines, everybody: Everybody) -> list[Telemetry]:
+    return [logs, everybody, UNHEARD]
 
 
 def queue_is_its_port(queue: FaultyQueue) -> Queue:
