@@ -22,6 +22,7 @@ from freehold.testing.contracts.loops import (
 )
 from freehold.testing.contracts.operations import OperationsContract
 from freehold.testing.contracts.own_holds import ChangingContract, PlacingContract
+from freehold.testing.contracts.rates import AttachRatesContract
 from freehold.testing.contracts.rebuilding import RebuildingContract
 from freehold.testing.contracts.reviews import ReviewsContract
 from freehold.testing.contracts.straight import StraightContract
@@ -113,6 +114,10 @@ class TestChanging(ChangingContract):
 
 
 class TestWindows(WindowsContract):
+    pass
+
+
+class TestAttachRates(AttachRatesContract):
     pass
 
 

@@ -44,13 +44,29 @@ class Detached:
     left_count: int
 
 
-def attach(ledger: Ledger, rule: Rule, confirmed_count: int, actor: str, reason: str) -> Attached:
+def attach(
+    ledger: Ledger,
+    rule: Rule,
+    confirmed_count: int,
+    actor: str,
+    reason: str,
+    per_second: float | None = None,
+) -> Attached:
     """Let a waiting rule work, if the confirmed count is the true one.
 
+    Args:
+        per_second: how many of the overdue holds the scan may take up; None for all at once.
+
     Raises:
+        UsageError: the rule's due column knows no order, so that no rate can be kept.
         RefusedByState: it is not, or the rule is paused; the sentence says what is so.
     Again: does nothing, and says so.
     """
+    if per_second is not None and not rule.due.comparable_bare:
+        raise UsageError(
+            f"The due column of rule {rule.name} has to be read whole at each scan, so that no "
+            "--rate can be kept: leave it out."
+        )
     with ledger.transaction() as tx:
         state = tx.rules.lock(rule.name)
         if state is not None and state.condition is RuleCondition.PAUSED:
@@ -63,6 +79,11 @@ def attach(ledger: Ledger, rule: Rule, confirmed_count: int, actor: str, reason:
         overdue = _confirmed(tx, rule, confirmed_count)
         _activate(tx, rule, state)
         after = f"active, with {overdue} overdue holds confirmed"
+        if per_second is None:
+            tx.rates.end(rule.name)
+        else:
+            tx.rates.write(rule.name, per_second)
+            after += f", at most {per_second:g} of them a second"
         before = "never met" if state is None else f"waiting: {state.reason}"
         tx.actions.record(Act(actor, "attach", rule.name, reason, before, after))
     return Attached(rule.name, overdue, changed=True)

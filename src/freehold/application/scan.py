@@ -20,6 +20,7 @@ from freehold.application.found import due_rows, malformed, new_operations
 from freehold.application.gate import Gate
 from freehold.application.generations import write_operations
 from freehold.application.places import OVERLAP, Place, Places, Walk
+from freehold.application.rates import Held, held_to
 from freehold.application.release import BatchResult
 from freehold.application.rulestate import batch_size, hasten_probe
 from freehold.application.turns import Turn, next_turn, read_page
@@ -69,6 +70,11 @@ class ScanResult:
         self.unreadable_count += len(readable) - sum(readable)
         return not all(readable)
 
+    @property
+    def taken_count(self) -> int:
+        """Return how many holds were written down or released."""
+        return self.new_count + self.released.released_count
+
     def add(self, page: ScanResult) -> None:
         """Add the counts of one page."""
         self.found_count += page.found_count
@@ -117,6 +123,7 @@ class Scanner:
         self._counted_at = EPOCH
         self._turn = Turn.IN_ORDER  # of the last page that was tried
         self._floors: dict[str, datetime] = {}
+        self._held: dict[str, Held | None] = {}
 
     def something_due(self, rule: Rule) -> bool:
         """Tell whether a scan would find a row, or has a pass to end; costs one row.
@@ -159,8 +166,9 @@ class Scanner:
     def _walk(self, rule: Rule, tick_id: int | None, result: ScanResult) -> None:
         """Go on a few pages with the walk from the beginning, if it is time."""
         now = self._read_at
-        # The first pass, which has just ended, read from the beginning itself.
-        walk = self._walks.setdefault(rule.name, Walk(now))
+        held = self._held.get(rule.name)
+        # The first pass, which has just ended, read from the beginning itself, unless a rate held it.
+        walk = self._walks.setdefault(rule.name, Walk(EPOCH if held else now))
         self._gate.hurry(rule, walk)
         if not walk.goes_on(now):
             return
@@ -170,7 +178,9 @@ class Scanner:
         self._read_on(rule, tick_id, walk.places, range(WALK_PAGES), walked)
         walk.rest(now, self._read_at, finished=walked.finished)
         windowed = result.windowed or walked.windowed
-        result.add(replace(walked, finished=result.finished, windowed=windowed))
+        # A firing that is held to a rate goes on until the backlog is through.
+        finished = result.finished and (held is None or walked.finished)
+        result.add(replace(walked, finished=finished, windowed=windowed))
 
     def _read_on(
         self,
@@ -231,7 +241,11 @@ class Scanner:
                 result.finished = result.windowed = True
                 return False
             place = places.get(rule.name, Place())
-            turn = self._turn_of(tx, rule, place)
+            held = self._held[rule.name] = held_to(tx, rule, state, place)
+            if held is not None:
+                place, limit = held.place(place), held.limit(limit, tx.now)
+                mode = held.mode(mode)
+            turn = self._turn_of(tx, rule, place) if limit else None
             if turn is None:
                 return False
             self._turn = turn
@@ -239,6 +253,8 @@ class Scanner:
             if self._gate.tripped:
                 result.admitted = False
                 return False
+            if held is not None:
+                held.spend(tx, rule, page.taken_count, finished=page.finished)
             if page.finished and not page.windowed:
                 self._gate.passed(tx, rule, place)
             if paused and page.new_count:

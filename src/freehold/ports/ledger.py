@@ -27,6 +27,7 @@ from freehold.ports.operations import (
     ReadyOperation,
     Skipped,
 )
+from freehold.ports.rates import AttachRates
 from freehold.ports.retention import Retention
 from freehold.ports.reviews import FailedAttempt, InReview, Reviews
 from freehold.ports.rulestates import RuleCondition, RuleState, RuleStates
@@ -73,6 +74,11 @@ class Transaction(Protocol):
     @property
     def operations(self) -> Operations:
         """Return the open work."""
+        ...
+
+    @property
+    def rates(self) -> AttachRates:
+        """Return how fast rules take up what was overdue when they were attached."""
         ...
 
     @property

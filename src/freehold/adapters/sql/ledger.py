@@ -21,6 +21,7 @@ from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, Sql
 from freehold.adapters.sql.mapping import RuleSql, compile_rule
 from freehold.adapters.sql.operations import SqlOperations
 from freehold.adapters.sql.own_holds import SqlOwnHolds
+from freehold.adapters.sql.rates import SqlAttachRates
 from freehold.adapters.sql.reading import SqlReading, open_reading
 from freehold.adapters.sql.retention import SqlRetention
 from freehold.adapters.sql.reviews import SqlReviews
@@ -61,6 +62,7 @@ class SqlTransaction:
         self.reviews = SqlReviews(runner, now)
         self.guards = SqlGuards(runner, now)
         self.pauses = SqlPauses(runner, now)
+        self.rates = SqlAttachRates(runner, now)
         self.clocks = clocks
 
     def due_by_tenant(self, rule: Rule) -> SqlDueByTenant:

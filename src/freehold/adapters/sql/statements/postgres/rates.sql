@@ -1,0 +1,5 @@
+-- name: lock_rate
+-- Purpose: read a rule's rate, so that two scans do not spend the same credit.
+-- Caller: adapters.sql.rates, the scan
+-- Index: the primary key
+select per_second, attached_at, credited_at from {s}attach_rate where rule = :rule for no key update
