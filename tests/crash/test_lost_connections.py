@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from freehold.domain.errors import DatabaseAway
+from freehold.domain.rules import Mode
 from freehold.ports.system import Boundary
 from freehold.testing.crash import CRASHED, WaitAt
 from freehold.testing.pipeline import Pipeline
@@ -73,6 +74,25 @@ def test_a_lost_commit_of_a_scan(postgres_shop: str, arm: Arm) -> None:
     acts.wait_until_alone()
     acts.drained(at=40)
     assert acts.expired_count() == 1
+
+
+@LOSSES
+def test_a_lost_commit_of_a_straight_page(postgres_shop: str, arm: Arm) -> None:
+    changes = {"mode": Mode.DIRECT}
+    acts = Acts(postgres_shop, changes)
+    acts.hold(quantity=3)
+    with CuttingProxy.for_url(acts.url) as proxy:
+        pipeline = Acts(proxy.url(acts.url), changes).pipeline()
+        arm(proxy)
+        with pytest.raises(DatabaseAway):
+            pipeline.scan()
+        proxy.wait_until_cut()
+        pipeline.close()
+    acts.wait_until_alone()
+    assert acts.one("select leased from {s}rule_state")
+    acts.drained(at=40)
+    assert acts.expired_count() == 1
+    assert acts.host(lambda table: table.free()) == {1: 3, 2: 0}
 
 
 def test_a_killed_process_whose_commit_was_done(shop: str) -> None:
