@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from freehold.domain.errors import UsageError
-from freehold.entrypoints.cli.attach import check
+from freehold.entrypoints.cli.attach import check, read_rate
 from tests.e2e.command import freehold
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def test_from_plan_to_attach_to_detach(shop: Path) -> None:
 @pytest.mark.parametrize(
     ("by", "confirm", "rate", "reason", "detach"),
     [
-        ("ann", 5, "10/s", "", False),
+        ("ann", None, "10/s", "x", True),
         ("ann", None, None, "", False),
         (" ", 5, None, "", False),
         ("ann", 5, None, "x", True),
@@ -118,8 +118,18 @@ def test_attach_refuses_what_it_cannot_do(
         check(by, confirm, rate, reason, detach=detach)
 
 
-def test_a_rate_is_refused_and_not_ignored(shop: Path) -> None:
+@pytest.mark.parametrize("text", ["10", "0/s", "-1/s", "1.5/s", "10/h", "", "9999999999/s"])
+def test_what_is_no_rate_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no rate: write 100/s, or 30/m"):
+        read_rate(text)
+
+
+def test_a_rate_is_read_as_holds_a_second() -> None:
+    assert (read_rate("100/s"), read_rate(" 30/m ")) == (100, 0.5)
+
+
+def test_a_rate_is_taken_with_the_confirmed_count(shop: Path) -> None:
     ended = freehold(
-        *("attach", "cart", "--confirm", "5", "--rate", "10/s", "--by", "ann"), cwd=shop
+        *("attach", "cart", "--confirm", "5", "--rate", "fast", "--by", "ann"), cwd=shop
     )
-    assert (ended.code, "not available yet" in ended.sentence) == (2, True)
+    assert (ended.code, "'fast' is no rate" in ended.sentence) == (2, True)
