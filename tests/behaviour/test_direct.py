@@ -16,6 +16,7 @@ from freehold.domain.due import DueKind, DueSpec, EmptyDue, read_due
 from freehold.domain.errors import DatabaseAway
 from freehold.domain.expiry import DeferReason, SkipReason
 from freehold.domain.rules import Again, Companion, DeleteRow, Mode, Rule
+from freehold.ports.system import Boundary
 from tests.behaviour.till import (
     EXPIRE,
     Till,
@@ -235,6 +236,22 @@ def test_a_row_that_breaks_the_connection_makes_the_rule_careful(pg: Place) -> N
     till.run_again(8)
     assert statuses(pg) == {"expired": 29, "held": 1}
     assert list(dead(pg)) == ["9"]
+
+
+def test_a_straight_page_is_named_to_the_heartbeat(place: Place) -> None:
+    open_table(place)
+    put_holds(place, (1,))
+    seen: list[str | None] = []
+
+    class Look:
+        def reach(self, boundary: Boundary) -> None:
+            if boundary is Boundary.RELEASED:
+                seen.append(till.straight.in_hand)
+
+    till = Till.open(place, direct(place, batch_size=50), Look())
+    till.scanner.scan(till.rule)
+    assert seen == ["cart: up to 50 holds"]
+    assert till.straight.in_hand is None
 
 
 def test_a_page_that_is_too_slow_is_halved(pg: Place) -> None:
