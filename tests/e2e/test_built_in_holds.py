@@ -257,3 +257,38 @@ def test_a_file_of_somebody_else_is_not_written_over(lite: Program) -> None:
     assert ended.code == 6
     assert "is no file of rejected lines; name another with --rejects" in ended.sentence
     assert (lite.folder / "h.rejects.csv").read_text() == "mine\n"
+
+
+def test_a_line_that_the_database_refuses_keeps_no_other_out(
+    lite: Program, sqlite_url: str
+) -> None:
+    with BackDoor(sqlite_url) as door:
+        door.script(
+            "create trigger refuse before insert on {s}hold when new.reference like 'bad%'"
+            " begin select raise(abort, 'Ann Canary is not wanted'); end;"
+        )
+    lines = [
+        f"harbour,Room {n % 9},,,2099-01-01,{'bad' if n in (3, 7) else 'r'}{n}," for n in range(9)
+    ]
+    lite.write("h.csv", HEADER, *lines)
+    ended = lite("--json", "hold", "import", "h.csv", "--create-units")
+    assert (ended.code, ended.data["new"], ended.data["rejected"]) == (4, 7, 2)
+    rejects = (lite.folder / "h.rejects.csv").read_text()
+    assert rejects.count("the database refused the line") == 2
+    assert "Canary" not in rejects + ended.out + ended.err
+    text = lite("hold", "import", "h.csv", "--create-units").out
+    assert "line 5  the database refused the line" in text
+    assert "Canary" not in text
+
+
+def test_two_lines_with_one_token_are_one_and_a_rejected_one(lite: Program) -> None:
+    token = "12345678-1234-1234-1234-123456789abc"
+    lite.write(
+        "h.csv",
+        "tenant,unit,hold_until,token",
+        *(f"harbour,Room {n},2099-01-01,{token}" for n in (1, 2)),
+    )
+    ended = lite("hold", "import", "h.csv")
+    assert ended.code == 4
+    assert "line 3  its token is that of another hold" in ended.out
+    assert token not in ended.out
