@@ -45,13 +45,18 @@ def environment(**more: str) -> dict[str, str]:
 
 def freehold(*arguments: str, cwd: Path, **more: str) -> Ended:
     """Run `freehold` and wait for its end."""
+    return run_for(LIMIT_SECONDS, *arguments, cwd=cwd, **more)
+
+
+def run_for(seconds_max: float, *arguments: str, cwd: Path, **more: str) -> Ended:
+    """Run `freehold` and wait for its end, at most so long."""
     done = subprocess.run(
         [PROGRAM, *arguments],
         cwd=cwd,
         env=environment(**more),
         capture_output=True,
         text=True,
-        timeout=LIMIT_SECONDS,
+        timeout=seconds_max,
         check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
