@@ -99,7 +99,8 @@ def _still_ours(tx: Transaction, rule: Rule, claims: Sequence[Claim]) -> Sequenc
     ids, token = [claim.id for claim in claims], claims[0].lease_token
     if rule.handler is None:
         return tx.operations.claim_these(ids, token)
-    return [] if token is None else tx.operations.still_leased(ids, token)
+    ours = set() if token is None else tx.operations.still_leased(ids, token)
+    return [claim for claim in claims if claim.id in ours]
 
 
 def give_back(tx: Transaction, claims: Sequence[Claim]) -> None:

@@ -109,6 +109,27 @@ class Claim:
         """Return how many attempts ended badly before the current one."""
         return self.attempt if self.lease_token is None else self.attempt - 1
 
+    def leased(self, lease_token: int) -> Claim:
+        """Return the claim as it is under a lease, with one attempt more.
+
+        Written out, since `dataclasses.replace` takes twice as long.
+        """
+        return Claim(
+            self.id,
+            self.rule,
+            self.tenant,
+            self.hold_key,
+            self.digest,
+            self.due_at,
+            self.generation,
+            self.after_expired,
+            self.attempt + 1,
+            self.deferrals,
+            lease_token,
+            self.available_at,
+            self.fingerprint,
+        )
+
     @property
     def operation_key(self) -> str:
         """Return the text form of the identity."""

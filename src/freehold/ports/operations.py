@@ -158,8 +158,8 @@ class Operations(Protocol):
         """Lease operations that this transaction has claimed; counts an attempt."""
         ...
 
-    def still_leased(self, operation_ids: Sequence[int], lease_token: int) -> Sequence[Claim]:
-        """Lock these operations, as far as they are still leased under the token.
+    def still_leased(self, operation_ids: Sequence[int], lease_token: int) -> set[int]:
+        """Lock these operations, as far as they are still leased under the token; return their ids.
 
         What was taken back by the sweep, claimable or not, is left out.
         """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -132,13 +131,13 @@ class SqlOperations:
             "lease_these", ids=ids, until=until, lease_token=token, now=self._now
         )
         _assert_all(count, len(ids), "lease")
-        return [replace(one, attempt=one.attempt + 1, lease_token=token) for one in claims]
+        return [one.leased(token) for one in claims]
 
-    def still_leased(self, operation_ids: Sequence[int], lease_token: int) -> Sequence[Claim]:
+    def still_leased(self, operation_ids: Sequence[int], lease_token: int) -> set[int]:
         """Lock these operations, as far as they are still leased under the token."""
         ids = list(operation_ids)
         rows = self._sql.rows("still_leased", ids=ids, lease_token=lease_token)
-        return [claim_of(self._sql.session, row, lease_token) for row in rows]
+        return {row[0] for row in rows}
 
     def any_leased(self) -> bool:
         """Tell whether anything is leased for longer than now."""

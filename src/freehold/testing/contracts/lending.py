@@ -174,8 +174,7 @@ class LendingContract:
         with ledger.transaction() as tx:
             assert len(tx.operations.still_leased(ids, token)) == 2
             assert not tx.operations.still_leased(ids, token + 1)
-            (one,) = tx.operations.still_leased(ids[:1], token)
-            assert (one.id, one.attempt, one.lease_token) == (ids[0], 1, token)
+            assert tx.operations.still_leased(ids[:1], token) == {ids[0]}
         ground.set_now(NOW + LEASE + SECOND)
         with ledger.transaction() as tx:
             assert len(tx.operations.return_lapsed(1)) == 1
@@ -192,7 +191,8 @@ class LendingContract:
         (one,) = leased
         assert (one.id, one.attempt, one.failed_count) == (claims[0].id, 1, 0)
         with ledger.transaction() as tx:
-            assert tx.operations.still_leased([one.id], one.lease_token or 0) == leased
+            assert tx.operations.still_leased([one.id], one.lease_token or 0) == {one.id}
+            assert tx.operations.claim_these([one.id], one.lease_token) == leased
             assert len(tx.operations.claim("r", 10, None)) == 1
 
     def test_any_leased_sees_the_leases_of_all_rules_until_they_end(self, ground: Ground) -> None:

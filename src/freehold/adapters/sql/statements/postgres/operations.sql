@@ -79,9 +79,7 @@ for update skip locked
 -- Purpose: lock named operations as far as they are still leased under the token.
 -- Caller: adapters.sql.operations, before customer code runs under a lease
 -- Index: the primary key
-select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
-from {s}operation o
+select o.id from {s}operation o
 where o.id = any (:ids::bigint[]) and o.state = 'leased' and o.lease_token = :lease_token
 for update skip locked
 

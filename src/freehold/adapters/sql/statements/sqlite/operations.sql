@@ -71,9 +71,7 @@ where o.id in (select value from json_each(:ids))
 -- Differs: no row locks; the transaction is the only writer.
 -- Caller: adapters.sql.operations, before customer code runs under a lease
 -- Index: the primary key
-select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.after_expired,
-       o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
-from {s}operation o
+select o.id from {s}operation o
 where o.id in (select value from json_each(:ids)) and o.state = 'leased'
   and o.lease_token = :lease_token
 
