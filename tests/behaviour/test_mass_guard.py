@@ -24,6 +24,9 @@ DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
 LATER = timedelta(seconds=20)  # the next walk from the beginning
 MODES = pytest.mark.parametrize("mode", list(Mode))
+RESTARTED = pytest.mark.parametrize(
+    "restarted", [False, pytest.param(True, marks=pytest.mark.proof)], ids=["running", "restarted"]
+)
 MOVE = {
     "postgres": "update hold set due = due - interval '2 days' where id % 10 < {tenths}",
     "sqlite": "update hold set due = strftime('%Y-%m-%d %H:%M:%f', due, '-2 days') || '000'"
@@ -61,7 +64,7 @@ def _frozen(till: Till) -> None:
 
 
 @MODES
-@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
+@RESTARTED
 def test_a_bad_migration_trips_before_the_first_release(
     place: Place, mode: Mode, restarted: bool
 ) -> None:
@@ -96,6 +99,7 @@ def test_no_mass_trips_nothing(place: Place, count: int, tenths: int) -> None:
     assert statuses(place)["expired"] == count * tenths // 10
 
 
+@pytest.mark.proof
 def test_rows_that_are_held_again_trip_it_too(place: Place) -> None:
     till = _shop(place, 300)
     put_holds(place, range(1_001, 2_501), due=NOON - DAY, status="sold")
@@ -124,6 +128,7 @@ def test_an_attach_that_was_confirmed_trips_nothing(place: Place) -> None:
     assert statuses(place) == {"expired": 1_500}
 
 
+@pytest.mark.proof
 def test_a_schedule_that_is_resumed_trips_nothing(place: Place) -> None:
     till = _shop(place, 1_500)
     with till.ledger.transaction() as tx:
@@ -140,6 +145,7 @@ def test_a_schedule_that_is_resumed_trips_nothing(place: Place) -> None:
     assert statuses(place) == {"expired": 1_200, "held": 300}
 
 
+@pytest.mark.proof
 def test_the_guard_watches_again_after_a_release(place: Place) -> None:
     till = _shop(place, 4_000)
     _move(place, 8)
@@ -158,6 +164,7 @@ def test_the_guard_watches_again_after_a_release(place: Place) -> None:
     assert _guards(place) == [("mass", "cart"), ("mass", "cart")]
 
 
+@pytest.mark.proof
 def test_a_share_beyond_the_count_is_sampled(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masses, "EXAMINED_MOST", 1_100)
     till = _shop(place, 4_000)
@@ -211,6 +218,7 @@ def test_a_migration_in_the_middle_of_a_reading_trips_as_well(place: Place) -> N
     assert len(place.table("operation", "id")) == 2_000
 
 
+@pytest.mark.proof
 def test_dead_letters_before_the_mass_are_passed_over(place: Place) -> None:
     """What stands in review was seen: it counts as held, and is neither weighed nor released."""
     till = _shop(place, 10, attach_limit=10_000)

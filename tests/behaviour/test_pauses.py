@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 HOUR = timedelta(hours=1)
 LATER = timedelta(seconds=20)
 MODES = pytest.mark.parametrize("mode", list(Mode))
+OTHERS = (Mode.DIRECT, Mode.WINDOW)
+HEAVY_MODES = pytest.mark.parametrize(
+    "mode",
+    [Mode.RESERVATION, *(pytest.param(one, marks=pytest.mark.proof) for one in OTHERS)],
+)
 ROLES = pytest.mark.parametrize("role", list(Role))
 
 
@@ -122,7 +127,7 @@ def test_what_is_ready_is_worked_off_while_the_scan_of_a_tenant_is_paused(place:
     assert _released(place) == {"ann": 3, "bob": 3}
 
 
-@MODES
+@HEAVY_MODES
 @ROLES
 def test_a_pause_ends_by_itself_and_trips_no_guard(place: Place, mode: Mode, role: Role) -> None:
     till = _shop(place, mode=mode)
@@ -137,7 +142,7 @@ def test_a_pause_ends_by_itself_and_trips_no_guard(place: Place, mode: Mode, rol
     assert place.host.run(f"select 1 from {place.prefix}pause where ended_at is null") == []
 
 
-@MODES
+@HEAVY_MODES
 def test_a_backlog_of_a_paused_tenant_trips_no_guard(place: Place, mode: Mode) -> None:
     till = _shop(place, mode=mode)
     put_holds(place, range(1_001, 2_501), tenant="ann", due=NOON + LATER / 2)

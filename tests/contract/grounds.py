@@ -43,6 +43,7 @@ TABLES = {
     "record": ("{s}record", "finished_at, operation_id"),
     "attempt": ("{s}attempt", "operation_id, attempt"),
     "worker": ("{s}worker", "worker"),
+    "host_clock": ("{s}host_clock", "host"),
     "note": ("companion_note", "seq"),
     **{name: (f"{{s}}{name}", "id") for name in OWN},
 }

@@ -109,7 +109,10 @@ class HostClocks(Protocol):
         ...
 
     def note(self) -> None:
-        """Note this reading for processes to come; does nothing without a reading."""
+        """Note this reading for processes to come; does nothing without a reading.
+
+        Notes that are more than two days older go: a host may never come back under its name.
+        """
         ...
 
     def forget(self) -> None:

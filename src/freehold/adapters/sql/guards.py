@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from freehold.adapters.sql.session import Row, Runner
 from freehold.domain.clocks import ClockReading, NotedClock
 from freehold.domain.pauses import Pause, Role
 from freehold.ports.guards import Guard, GuardKind
+
+KEPT = timedelta(days=2)  # a note, once another is written
 
 
 class SqlGuards:
@@ -130,13 +132,15 @@ class SqlHostClocks:
         host = "" if self.reading is None else self.reading.host
         at = self._sql.session.sure_instant
         rows = self._sql.rows("noted_clocks", host=host)
-        return [NotedClock(row[0], at(row[1]), at(row[2])) for row in rows]
+        notes = [NotedClock(row[0], at(row[1]), at(row[2])) for row in rows]
+        return sorted(notes, key=lambda note: note.host != host)
 
     def note(self) -> None:
         """Note this reading."""
         if self.reading is not None:
             values = {"database_at": self.reading.database_at, "host_at": self.reading.host_at}
             self._sql.count("note_clock", host=self.reading.host, **values)
+            self._sql.count("forget_old_clocks", since=self.reading.database_at - KEPT)
 
     def forget(self) -> None:
         """Take every note back."""

@@ -225,7 +225,7 @@ class HostClocksContract:
         for host, names in (
             ("alpha", ["alpha", "gamma"]),
             ("gamma", ["gamma", "beta"]),
-            ("new", ["gamma", "beta"]),
+            ("new", ["gamma"]),
         ):
             with ground.open_on(host).transaction() as tx:
                 assert [one.host for one in tx.clocks.noted()] == names
@@ -239,6 +239,14 @@ class HostClocksContract:
         with ledger.transaction() as tx:
             (note,) = tx.clocks.noted()
         assert (note.database_at, note.host_at) == (NOW + SECOND, NOW + SECOND)
+
+    def test_old_notes_go_when_another_is_written(self, ground: Ground) -> None:
+        for day, host in enumerate(("old", "alpha", "alpha", "beta")):
+            ground.set_now(NOW + timedelta(days=day))
+            with ground.open_on(host).transaction() as tx:
+                tx.clocks.note()
+        hosts = [row["host"] for row in ground.back.rows("host_clock")]
+        assert hosts == ["alpha", "beta"]
 
     def test_notes_can_be_forgotten(self, ground: Ground) -> None:
         with ground.open_on("alpha").transaction() as tx:

@@ -33,6 +33,7 @@ create table {s}host_clock (
     database_at timestamptz not null,
     host_at timestamptz not null
 );
+create index host_clock_newest on {s}host_clock (database_at);
 
 alter table {s}rule_state add column scanned_at timestamptz;
 alter table {s}rule_state add column unsettled_at timestamptz;

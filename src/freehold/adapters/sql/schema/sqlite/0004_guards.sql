@@ -34,6 +34,7 @@ create table {s}host_clock (
     database_at text not null,
     host_at text not null
 ) strict;
+create index {s}host_clock_newest on {s}host_clock (database_at);
 
 alter table {s}rule_state add column scanned_at text;
 alter table {s}rule_state add column unsettled_at text;

@@ -60,9 +60,12 @@ from {s}pause where ended_at is null
 -- name: noted_clocks
 -- Purpose: read what this host noted last, then the newest note of any other.
 -- Caller: adapters.sql.guards, at the first transaction of a connection
--- Index: none; a row a host
-select host, database_at, host_at from {s}host_clock
-order by case when host = :host then 0 else 1 end, database_at desc limit 2
+-- Index: the primary key; host_clock_newest, read backwards
+select host, database_at, host_at from {s}host_clock where host = :host
+union all
+select * from (
+    select host, database_at, host_at from {s}host_clock where host <> :host
+    order by database_at desc limit 1) o
 
 -- name: note_clock
 -- Purpose: note what the clocks said.
@@ -70,6 +73,12 @@ order by case when host = :host then 0 else 1 end, database_at desc limit 2
 -- Index: the primary key
 insert into {s}host_clock (host, database_at, host_at) values (:host, :database_at, :host_at)
 on conflict (host) do update set database_at = excluded.database_at, host_at = excluded.host_at
+
+-- name: forget_old_clocks
+-- Purpose: take out notes of hosts that are gone: containers have a new name each time.
+-- Caller: adapters.sql.guards, at ticks and heartbeats
+-- Index: host_clock_newest
+delete from {s}host_clock where database_at < :since
 
 -- name: forget_clocks
 -- Purpose: take every note back, after a person accepted the clock as it is.
