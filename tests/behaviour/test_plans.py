@@ -43,6 +43,10 @@ POSTGRES = {
     "fail": {"operation_pkey"},
     "lapsed": {"operation_leased_until"},
     "return_lapsed": {"operation_leased_until"},
+    "any_leased": {"operation_leased_until"},
+    "still_leased": {"operation_pkey"},
+    "images": {"hold_pkey", "operation_pkey"},
+    "renew": {"operation_leased_until"},
 }
 SQLITE = {
     "find_due": {"hold_due", "freehold_operation_identity"},
@@ -64,6 +68,10 @@ SQLITE = {
     "record_skipped": {"rowid of o"},
     "remove_operations": {"rowid of freehold_operation"},
     "lapsed": {"freehold_operation_leased_until"},
+    "any_leased": {"freehold_operation_leased_until"},
+    "still_leased": {"rowid of o"},
+    "images": {"rowid of h", "rowid of o"},
+    "renew": {"freehold_operation_leased_until"},
 }
 
 
@@ -97,7 +105,12 @@ def _plans(place: Place) -> Plans:
     place.host.run(f"update {place.prefix}rule_state set leased = true")
     worker.work(rule)
     with ledger.transaction() as tx:
-        tx.operations.lease("cart", 10, None, tx.now + timedelta(seconds=30))
+        leased = tx.operations.lease("cart", 10, None, tx.now + timedelta(seconds=30))
+        ids = [claim.id for claim in leased]
+        assert tx.operations.any_leased()
+        assert len(tx.operations.still_leased(ids, leased[0].lease_token or 0)) == 10
+        assert len(tx.holds(rule).images(ids)) == 10
+        tx.operations.renew(leased[0].lease_token or 0, tx.now + timedelta(seconds=30))
         tx.operations.newest("cart", 3)
         tx.operations.count_ready("cart", 100)
     place.advance(LONGER_THAN_ANY_DELAY)
