@@ -10,6 +10,7 @@ import pytest
 from freehold.application.guards import note_clock, release_guards
 from freehold.application.together import release_these
 from freehold.application.work import PassEnd
+from freehold.domain.rules import Mode
 from freehold.domain.schedule import Every
 from tests.behaviour.hosts import Host
 from tests.behaviour.place import NOON
@@ -65,6 +66,20 @@ def test_a_jump_freezes_a_running_process_before_the_first_release(
     assert _standing(place) == ["clock"]
     way = "ahead" if jump > timedelta(0) else "back"
     assert f"moved 1 h {way}" in str(place.table("guard", "reason")[0][0])
+
+
+@pytest.mark.parametrize("mode", [Mode.DIRECT, Mode.WINDOW])
+def test_a_jump_freezes_the_other_modes_as_well(place: Place, mode: Mode) -> None:
+    host = _shop(place)
+    till = host.till(cart(place, mode=mode))
+    till.run()
+    host.run_for(5 * SECOND)
+    place.advance(HOUR)
+    for _ in range(2):
+        assert till.run().released_count == 0
+        host.run_for(20 * SECOND)
+    assert statuses(place) == {"expired": 3, "held": 3}
+    assert _standing(place) == ["clock"]
 
 
 @JUMPS

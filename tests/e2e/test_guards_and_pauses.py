@@ -106,6 +106,8 @@ def test_a_pause_is_begun_listed_and_ended(tmp_path: Path, sqlite_url: str) -> N
     (listed,) = freehold("pause", "list", "--json", cwd=tmp_path).data
     assert (listed["role"], listed["rule"], listed["stands"]) == ("work", "cart", True)
     assert "The work of cart is paused by ann" in freehold("status", cwd=tmp_path).out
+    found = freehold("doctor", "--json", cwd=tmp_path).data
+    assert [one["severity"] for one in found if one["code"] == "stopped"] == ["warn"]
     assert freehold("resume", "work", *WHO, cwd=tmp_path).code == 6
     assert freehold("resume", "work", "--rule", "cart", *WHO, cwd=tmp_path).code == 0
     assert freehold("run", "--until-idle", cwd=tmp_path).out == "released 10 holds\n"

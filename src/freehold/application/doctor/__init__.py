@@ -30,12 +30,14 @@ def examine(
     *,
     strict: bool = False,
     unusable: Mapping[str, str] = {},
+    stopped: Mapping[str, str] = {},
 ) -> list[Finding]:
     """Examine a database and the rules on it.
 
     Args:
         strict: refuse a superuser, and a role that bypasses row-level security.
         unusable: by rule, what is wrong with its handler, in a sentence.
+        stopped: by rule, the guard or the pause that keeps it from releasing anything.
 
     Raises:
         DatabaseAway: the database cannot be reached.
@@ -46,6 +48,7 @@ def examine(
     for rule in rules:
         found += Examination(inspection, server, rule).run()
         found += work.handler_findings(rule, unusable.get(rule.name), server)
+        found += work.stop_findings(rule, stopped.get(rule.name))
     return [*found, *work.overlap_findings(rules)]
 
 

@@ -63,6 +63,7 @@ class Code(StrEnum):
     UNREADABLE_DUE = "unreadable-due"
     DUE_SPELLING = "due-spelling"
     OVERLAP = "overlap"
+    STOPPED = "stopped"
     UNREAD = "unread"
     FITS = "fits"
 

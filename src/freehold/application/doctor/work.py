@@ -134,6 +134,13 @@ def fence_findings(rule: Rule) -> Iterator[Finding]:
         )
 
 
+def stop_findings(rule: Rule, reason: str | None) -> Iterator[Finding]:
+    """Say that a guard or a person keeps a rule from releasing anything."""
+    if reason is not None:
+        sentence = f"Rule {rule.name} releases nothing now: {reason.rstrip('.')}."
+        yield warn(Code.STOPPED, rule, "guards and pauses", sentence)
+
+
 def overlap_findings(rules: Sequence[Rule]) -> Iterator[Finding]:
     """Find rules of one table that may both take a row."""
     for one, other in combinations(rules, 2):

@@ -42,6 +42,7 @@ def doctor(
     from freehold.adapters.system import SystemClock
     from freehold.application.doctor import Severity, examine
     from freehold.bootstrap import handler_problems, open_inspection
+    from freehold.entrypoints.cli.pause import stopped_rules
 
     call = invocation(context)
     settings = call.settings()
@@ -49,7 +50,10 @@ def doctor(
     inspection = open_inspection(settings)
     try:
         unusable = handler_problems(rules)
-        found = examine(inspection, rules, SystemClock(), strict=strict, unusable=unusable)
+        stopped = stopped_rules(call, settings, [one.name for one in rules])
+        found = examine(
+            inspection, rules, SystemClock(), strict=strict, unusable=unusable, stopped=stopped
+        )
     finally:
         inspection.close()
     call.show([asdict(one) for one in found], lambda: _print(found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from freehold.entrypoints.cli.context import Invocation, invocation
 if TYPE_CHECKING:
     from freehold.application.pauses import Scope
     from freehold.domain.pauses import Pause, Role
+    from freehold.settings import Settings
 
 LIST = "list"
 
@@ -160,6 +162,23 @@ def _instant(text: str, now: datetime) -> datetime:
     if at <= now:
         raise UsageError(f"--until {text!r} is over already.")
     return at
+
+
+def stopped_rules(call: Invocation, settings: Settings, names: Sequence[str]) -> dict[str, str]:
+    """Say what stops each rule, if something does; there may be no ledger to ask yet."""
+    from freehold.application.pauses import stopped_by_person
+    from freehold.domain.errors import RefusedByState
+
+    try:
+        with call.ledger(settings) as ledger, ledger.reading() as reading:
+            states = reading.figures.states(names)
+            reasons = {
+                name: state.guard or stopped_by_person(state, reading.now)
+                for name, state in states.items()
+            }
+    except RefusedByState:
+        return {}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def pause_data(one: Pause, now: datetime) -> dict[str, Any]:

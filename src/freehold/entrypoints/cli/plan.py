@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freehold.entrypoints.cli.context import Invocation, invocation
+from freehold.entrypoints.cli.context import invocation
 
 if TYPE_CHECKING:
     from freehold.application.plan import RulePlan
-    from freehold.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -35,6 +34,7 @@ def plan(
     """
     from freehold.application.plan import plan as plan_rules
     from freehold.bootstrap import open_inspection
+    from freehold.entrypoints.cli.pause import stopped_rules
 
     call = invocation(context)
     settings = call.settings()
@@ -44,29 +44,12 @@ def plan(
         plans = plan_rules(inspection, rules, inspection.server().now, exact=exact, tenant=tenant)
     finally:
         inspection.close()
-    stopped = _stopped(call, settings, plans)
+    stopped = stopped_rules(call, settings, [one.rule for one in plans])
     data = [
         {**asdict(one), "estimate": one.estimate.total_seconds(), "stopped": stopped.get(one.rule)}
         for one in plans
     ]
     call.show(data, lambda: _print(plans, stopped))
-
-
-def _stopped(call: Invocation, settings: Settings, plans: list[RulePlan]) -> dict[str, str]:
-    """Say what stops each rule; a plan is also made before there is a ledger to ask."""
-    from freehold.application.pauses import stopped_by_person
-    from freehold.domain.errors import RefusedByState
-
-    try:
-        with call.ledger(settings) as ledger, ledger.reading() as reading:
-            states = reading.figures.states([one.rule for one in plans])
-            reasons = {
-                name: state.guard or stopped_by_person(state, reading.now)
-                for name, state in states.items()
-            }
-    except RefusedByState:
-        return {}
-    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def _print(plans: list[RulePlan], stopped: dict[str, str]) -> None:
