@@ -84,16 +84,6 @@ def release_these(
     return done
 
 
-def _guarded(tx: Transaction, claims: Sequence[Claim]) -> BatchResult:
-    """Give a batch back that a guard met: no attempt is spent, and a worker takes it again."""
-    ids, token = [claim.id for claim in claims], claims[0].lease_token
-    if token is not None:
-        reason = DeferReason.GUARDED.value
-        ours = tx.operations.claim_these(ids, token)
-        tx.operations.put_off([Put(one.id, reason, tx.now, one.deferrals) for one in ours])
-    return BatchResult(deferred=Counter({DeferReason.GUARDED: len(ids)}))
-
-
 def _still_ours(tx: Transaction, rule: Rule, claims: Sequence[Claim]) -> Sequence[Claim]:
     """Lock what is still to do; customer code runs under a lease that is still ours, or not."""
     ids, token = [claim.id for claim in claims], claims[0].lease_token
@@ -109,6 +99,16 @@ def give_back(tx: Transaction, claims: Sequence[Claim]) -> None:
     if leased:
         ours = tx.operations.claim_these(leased, claims[0].lease_token)
         tx.operations.put_off([Put(one.id, RULE_PAUSED, tx.now, one.deferrals) for one in ours])
+
+
+def _guarded(tx: Transaction, claims: Sequence[Claim]) -> BatchResult:
+    """Give a batch back that a guard met: no attempt is spent, and a worker takes it again."""
+    ids, token = [claim.id for claim in claims], claims[0].lease_token
+    if token is not None:
+        reason = DeferReason.GUARDED.value
+        ours = tx.operations.claim_these(ids, token)
+        tx.operations.put_off([Put(one.id, reason, tx.now, one.deferrals) for one in ours])
+    return BatchResult(deferred=Counter({DeferReason.GUARDED: len(ids)}))
 
 
 def may_run(tx: Transaction, rule: Rule) -> bool:
