@@ -1,23 +1,39 @@
-"""On SQLite the host application gets as much time to write as we took, whatever became of it."""
+"""On SQLite the host application gets time to write, however many connections of ours work."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from freehold.adapters.sql.session import Limits
 from freehold.adapters.sql.sqlite import SqliteSession
+from freehold.adapters.sql.write_turn import (
+    GAP_SECONDS,
+    PATIENCE_SECONDS,
+    STRETCH_SECONDS,
+    SUFFIX,
+    WriteTurn,
+)
 from freehold.adapters.system import SystemClock
+from freehold.domain.errors import DatabaseBusy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.behaviour.place import Place
+
+LENGTH_SECONDS = 0.0625  # of a write; exact in binary, as are its sums
 
 
 class _Counting:
-    """A host clock that the test moves; notes how long it was asked to wait."""
+    """A host clock that moves as the test says, and by every wait."""
 
     def __init__(self) -> None:
-        self.now = 0.0
-        self.waited: list[float] = []
+        self.now = 1000.0
+        self.waited_seconds = 0.0
 
     def wall(self) -> datetime:
         return SystemClock().wall()
@@ -26,27 +42,142 @@ class _Counting:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        self.waited.append(seconds)
+        self.waited_seconds += seconds
+        self.now += seconds
 
 
-def test_a_pause_follows_every_write_transaction(lite: Place) -> None:
-    for end in (SqliteSession.commit, SqliteSession.rollback):
-        clock = _Counting()
-        session = SqliteSession(lite.target, clock)
-        session.begin()
-        clock.now += 10
-        end(session)
-        session.begin()
-        session.close()
-        assert clock.waited == [0.0, 10.0]
+@pytest.fixture
+def clock() -> _Counting:
+    return _Counting()
 
 
-def test_no_pause_follows_a_reading(lite: Place) -> None:
-    clock = _Counting()
-    session = SqliteSession(lite.target, clock)
-    session.begin(read_only=True)
-    clock.now += 10
-    session.rollback()
+@pytest.fixture
+def session(
+    lite: Place, clock: _Counting, request: pytest.FixtureRequest
+) -> Callable[[], SqliteSession]:
+    """Make sessions of one file under one clock, before anybody took a turn."""
+    Path(lite.target + SUFFIX).unlink(missing_ok=True)
+
+    def make() -> SqliteSession:
+        made = SqliteSession(lite.target, clock, limits=Limits(lock_timeout_ms=1))
+        request.addfinalizer(made.close)
+        return made
+
+    return make
+
+
+def _write(session: SqliteSession, clock: _Counting, seconds: float = LENGTH_SECONDS) -> float:
+    """Write for so long; return how long the session waited before."""
+    before = clock.waited_seconds
     session.begin()
-    session.close()
-    assert clock.waited == [0.0]
+    waited = clock.waited_seconds - before
+    clock.now += seconds
+    session.commit()
+    return waited
+
+
+@pytest.mark.parametrize("end", [SqliteSession.commit, SqliteSession.rollback, SqliteSession.close])
+def test_a_pause_follows_every_write_however_it_ended(
+    session: Callable[[], SqliteSession], clock: _Counting, end: Callable[[SqliteSession], None]
+) -> None:
+    first, second = session(), session()
+    first.begin()
+    clock.now += 10
+    end(first)
+    assert _write(second, clock) == 10.0
+
+
+def test_all_connections_share_the_pauses(
+    session: Callable[[], SqliteSession], clock: _Counting
+) -> None:
+    first, second = session(), session()
+    assert _write(first, clock) == 0.0
+    assert _write(second, clock) == LENGTH_SECONDS
+    assert _write(first, clock) == LENGTH_SECONDS
+
+
+def test_a_gap_longer_than_the_hosts_polls_follows_a_stretch_of_work(
+    session: Callable[[], SqliteSession], clock: _Counting
+) -> None:
+    both = [session(), session()]
+    worked_from = clock.now
+    for turn in range(200):
+        waited = _write(both[turn % 2], clock)
+        if waited >= GAP_SECONDS - 1e-9:
+            worked_from = clock.now - LENGTH_SECONDS
+        assert clock.now - worked_from <= STRETCH_SECONDS + 2 * LENGTH_SECONDS
+
+
+def test_a_rest_counts_as_a_gap(session: Callable[[], SqliteSession], clock: _Counting) -> None:
+    ours = session()
+    for _ in range(50):
+        clock.now += GAP_SECONDS + LENGTH_SECONDS
+        assert _write(ours, clock) == 0.0
+
+
+def test_no_pause_follows_a_reading(
+    lite: Place, session: Callable[[], SqliteSession], clock: _Counting
+) -> None:
+    ours = session()
+    ours.begin(read_only=True)
+    clock.now += 10
+    ours.rollback()
+    assert not Path(lite.target + SUFFIX).exists()
+    assert _write(ours, clock) == 0.0
+
+
+def test_one_who_holds_the_turn_and_does_not_go_on_is_passed_by(
+    lite: Place, session: Callable[[], SqliteSession], clock: _Counting
+) -> None:
+    ours, others = session(), session()
+    _write(ours, clock)
+    held = WriteTurn(lite.target, clock)
+    held.take()
+    assert PATIENCE_SECONDS <= _write(ours, clock) <= PATIENCE_SECONDS + 1
+    assert _write(ours, clock) == pytest.approx(LENGTH_SECONDS), "it is known by now"
+    assert _write(others, clock) >= PATIENCE_SECONDS
+    held.close()
+    clock.now += 10
+    assert _write(ours, clock) == 0.0
+    taken = WriteTurn(lite.target, clock)
+    taken.take()
+    assert _write(ours, clock) >= PATIENCE_SECONDS, "it is taken anew as soon as it is free"
+    taken.close()
+
+
+def test_a_refused_beginning_gives_the_turn_back(
+    session: Callable[[], SqliteSession], clock: _Counting, lite: Place
+) -> None:
+    hasty, ours = SqliteSession(lite.target, clock, considerate=False), session()
+    hasty.begin()
+    with pytest.raises(DatabaseBusy):
+        ours.begin()
+    hasty.close()
+    assert _write(session(), clock) == 0.0
+
+
+def test_what_an_earlier_boot_left_delays_nobody(
+    session: Callable[[], SqliteSession], clock: _Counting
+) -> None:
+    _write(session(), clock, 10)
+    clock.now = 5.0
+    assert _write(session(), clock) == 0.0
+
+
+def test_the_file_is_for_those_who_may_use_the_database(
+    lite: Place, session: Callable[[], SqliteSession], clock: _Counting
+) -> None:
+    Path(lite.target).chmod(0o640)
+    _write(session(), clock)
+    file = Path(lite.target + SUFFIX).stat()
+    assert file.st_mode & 0o777 == 0o640
+    assert file.st_uid == Path(lite.target).stat().st_uid
+
+
+def test_a_file_that_cannot_be_opened_leaves_a_connection_its_own_pauses(
+    lite: Place, session: Callable[[], SqliteSession], clock: _Counting
+) -> None:
+    Path(lite.target + SUFFIX).mkdir()
+    ours = session()
+    assert _write(ours, clock) == 0.0
+    assert _write(ours, clock) == LENGTH_SECONDS

@@ -16,6 +16,7 @@ from uuid import UUID
 from freehold.adapters.sql.lending import Lent
 from freehold.adapters.sql.lent_sqlite import lend
 from freehold.adapters.sql.session import Clock, DatabaseClock, Limits, Row
+from freehold.adapters.sql.write_turn import WriteTurn
 from freehold.domain.errors import (
     DatabaseAway,
     DatabaseBusy,
@@ -121,14 +122,12 @@ class SqliteSession:
 
         Args:
             create: make the file when it is missing, in WAL mode and for its owner alone.
-            considerate: after a write transaction leave the host application as much time as it
-                took; off while nothing but a quick end matters.
+            considerate: take turns with all our connections to this file, and leave the host
+                application time after each write; off while nothing but a quick end matters.
         """
         self._path = path
         self._create = create
-        self._considerate = considerate
-        self._free_from = 0.0
-        self._began = 0.0
+        self._turn = WriteTurn(path, host_clock) if considerate else None
         self._statement_ends = inf
         self._limits = limits
         self._clock = clock or DatabaseClock()
@@ -138,16 +137,29 @@ class SqliteSession:
 
     def begin(self, *, read_only: bool = False) -> datetime:
         """Take the write lock, or only a snapshot; the host's clock is the database's."""
-        if self._considerate and not read_only:
-            self._host_clock.sleep(max(0.0, self._free_from - self._host_clock.monotonic()))
         with translated():
             connection = self._connected()
             if read_only is not self._read_only:
                 connection.execute(f"pragma query_only={int(read_only)}")
                 self._read_only = read_only
-            connection.execute("begin deferred" if read_only else "begin immediate")
-        self._began = self._host_clock.monotonic()
+            if read_only:
+                connection.execute("begin deferred")
+            else:
+                self._begin_write(connection)
         return self._clock.read(self._host_clock.wall())
+
+    def _begin_write(self, connection: sqlite3.Connection) -> None:
+        """Take the turn first, so that nobody waits for it with the write lock in hand."""
+        if self._turn is None:
+            connection.execute("begin immediate")
+            return
+        try:
+            self._turn.take()
+            connection.execute("begin immediate")
+            self._turn.begun()
+        except BaseException:
+            self._turn.leave()
+            raise
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -202,17 +214,16 @@ class SqliteSession:
         self._leave_room()
 
     def _leave_room(self) -> None:
-        """Let the next write wait as long as this one kept the host application waiting."""
-        ended = self._host_clock.monotonic()
-        self._free_from = ended + (ended - self._began)
+        """Let our next write wait at least as long as this one kept the host application waiting."""
+        if self._turn is not None:
+            self._turn.leave()
 
     def rollback(self) -> None:
         """Roll back, if a transaction is open."""
         if self._connection is not None and self._in_transaction():
             with suppress(sqlite3.Error):
                 self._connection.execute("rollback")
-            if not self._read_only:
-                self._leave_room()
+        self._leave_room()
 
     def _in_transaction(self) -> bool:
         """Tell whether a transaction is open; drop a connection that a handler closed."""
@@ -270,3 +281,5 @@ class SqliteSession:
             with suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
+        if self._turn is not None:
+            self._turn.close()
