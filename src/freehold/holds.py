@@ -33,7 +33,15 @@ from freehold.domain.errors import (
     UnknownUnit,
     UsageError,
 )
-from freehold.domain.inventory import Hold, HoldStatus, NewHold, Renewal, Stay, built_in_rule
+from freehold.domain.inventory import (
+    Hold,
+    HoldStatus,
+    NewHold,
+    Renewal,
+    Stay,
+    built_in_rule,
+    check_text,
+)
 from freehold.domain.rules import Rule
 from freehold.ports.ledger import Transaction
 
@@ -89,6 +97,7 @@ def hold(
         HoldTaken: another hold is in the way, or a lapsed one that is not released yet.
         HoldLapsed: the reference names a hold that has ended.
         UnknownUnit: the tenant has no such unit.
+        UsageError: an argument is outside of what the table can hold.
         DatabaseBusy: a deadlock or your lock time-out; repeat your whole transaction.
     """
     stay = _stay(starts_at, ends_at)
@@ -201,12 +210,17 @@ def _stay(starts_at: datetime | None, ends_at: datetime | None) -> Stay | None:
 def _until(tx: Transaction, window: timedelta | None, until: datetime | None) -> datetime:
     if (window is None) == (until is None):
         raise UsageError("Say how long: give either window or until.")
-    return until if until is not None else tx.now + (window or timedelta())
+    try:
+        return until if until is not None else tx.now + (window or timedelta())
+    except OverflowError:
+        raise UsageError("The window leads beyond the year 9999; give a shorter one.") from None
 
 
 def _unit_id(tx: Transaction, tenant: str, unit: int | str) -> int:
     if isinstance(unit, int):
         return unit
+    check_text("tenant id", tenant)
+    check_text("unit name", unit)
     found = next(iter(tx.units.named(tenant, [unit])), None)
     if found is None:
         raise UnknownUnit(f"Tenant {tenant} has no unit of that name; see `freehold unit list`.")

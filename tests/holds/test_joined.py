@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from freehold.testing.forking import Wire
 
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
+BEYOND = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
 
 
 def _held(connection: Any, unit: int | str, **changes: Any) -> Hold:
@@ -109,6 +110,28 @@ def test_a_refusal_leaves_the_transaction_usable(hotel: str) -> None:
         _held(connection, 2)
         connection.commit()
         assert statuses(door) == ["confirmed", "held"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *({"unit": name} for name in ("", "a\0b", "\ud800", "x" * 10**6, b"room 1", None)),
+        *({"unit": number} for number in (True, -1, 2**70)),
+        *({"tenant": name} for name in ("a\0b", "\ud800", "x" * 10**6, 5)),
+        *({"reference": text} for text in ("", "a\0b", "\ud800")),
+        {"window": timedelta.max},
+        {"window": None, "until": BEYOND},
+        {"starts_at": NIGHT.starts_at, "ends_at": BEYOND},
+    ],
+    ids=lambda odd: ascii(odd)[:40],
+)
+def test_what_no_table_can_hold_is_refused_before_the_database_sees_it(
+    hotel: str, odd: dict[str, Any]
+) -> None:
+    with host_of(hotel) as connection:
+        with pytest.raises(holds.UsageError):
+            _held(connection, **{"unit": 1, **odd})
+        assert _held(connection, 1).unit_id == 1
 
 
 def test_a_second_call_with_a_reference_returns_the_same_hold(hotel: str) -> None:

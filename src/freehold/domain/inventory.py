@@ -7,14 +7,15 @@ confirmed hold at any instant (the database refuses the second).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from freehold.domain.due import DueKind, DueSpec
-from freehold.domain.errors import UsageError
+from freehold.domain.errors import UnknownUnit, UsageError
 from freehold.domain.rules import (
     Condition,
     Now,
@@ -28,7 +29,9 @@ from freehold.domain.rules import (
 
 RULE_NAME = "holds"
 TEXT_LENGTH_MAX = 200  # characters; ids, names and references stand in indexes
+UNIT_ID_MAX = 2**63 - 1  # of a bigint
 REPORT_HOUR_MAX = 23
+_UNWRITABLE = re.compile(r"[\0\ud800-\udfff]")  # NUL, and what no encoding can write
 _TABLES = {"postgres": TableName("hold", "freehold"), "sqlite": TableName("freehold_hold")}
 
 
@@ -75,8 +78,8 @@ class Tenant:
     active: bool = True
 
     def __post_init__(self) -> None:
-        _said("tenant id", self.id)
-        _said("tenant name", self.name)
+        check_text("tenant id", self.id)
+        check_text("tenant name", self.name)
         if self.report_hour is not None and not 0 <= self.report_hour <= REPORT_HOUR_MAX:
             raise UsageError("A report hour is a number from 0 to 23.")
 
@@ -90,7 +93,7 @@ class NewUnit:
     active: bool = True
 
     def __post_init__(self) -> None:
-        _said("unit name", self.name)
+        check_text("unit name", self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +125,11 @@ class NewHold:
 
     def __post_init__(self) -> None:
         _aware("hold_until", self.hold_until)
+        check_text("tenant id", self.tenant)
+        if isinstance(self.unit_id, bool) or not 0 <= self.unit_id <= UNIT_ID_MAX:
+            raise UnknownUnit("No unit has this id; see `freehold unit list`.")
         if self.reference is not None:
-            _said("reference", self.reference)
+            check_text("reference", self.reference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +146,9 @@ class ImportedHold:
 
     def __post_init__(self) -> None:
         _aware("hold_until", self.hold_until)
-        _said("tenant id", self.tenant)
-        _said("unit name", self.unit)
-        _said("reference", self.reference)
+        check_text("tenant id", self.tenant)
+        check_text("unit name", self.unit)
+        check_text("reference", self.reference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +229,21 @@ def _status(status: HoldStatus) -> Predicate:
 def _aware(name: str, instant: datetime) -> None:
     if instant.utcoffset() is None:
         raise UsageError(f"{name} must carry a time zone; a bare local time can mean two instants.")
+    try:
+        instant.astimezone(UTC)
+    except OverflowError:
+        raise UsageError(f"{name} is outside the years 1 to 9999 in UTC.") from None
 
 
-def _said(name: str, text: str) -> None:
-    """Refuse what an index or a text column cannot hold."""
-    if not text or len(text) > TEXT_LENGTH_MAX or "\0" in text:
-        raise UsageError(f"A {name} has 1 to {TEXT_LENGTH_MAX} characters, none of them NUL.")
+def check_text(name: str, text: object) -> None:
+    """Refuse what an index or a text column cannot hold.
+
+    Raises:
+        UsageError: says what it may be.
+    """
+    fits = isinstance(text, str) and 0 < len(text) <= TEXT_LENGTH_MAX
+    if not fits or _UNWRITABLE.search(str(text)):
+        raise UsageError(
+            f"A {name} is a text of 1 to {TEXT_LENGTH_MAX} characters, none of them NUL or half a "
+            "surrogate pair."
+        )
