@@ -48,6 +48,11 @@ class BackDoor:
     ) -> None:
         self._connection.close()
 
+    @property
+    def connection(self) -> Any:
+        """The driver's own connection, for code that joins the transaction of a host."""
+        return self._connection
+
     def _run(self, sql: str, parameters: Mapping[str, Any]) -> Any:
         text = sql.replace("{s}", self.prefix)
         if self.dialect == "sqlite":

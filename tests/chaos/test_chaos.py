@@ -1,0 +1,89 @@
+"""Host applications act at random while services and hosts are killed, stopped and restarted."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.chaos.scene import MODES, Scene, warm_up
+from tests.chaos.verdict import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tests.chaos.scene import Kind
+    from tests.servers import Servers
+
+SECONDS = 5.0
+POLL_SECONDS = 0.01
+SEED_VARIABLE = "FREEHOLD_CHAOS_SEED"  # a run that failed has its seed in its output
+
+
+@pytest.fixture
+def seed() -> int:
+    """What the dice of this run begin with."""
+    seed = int(os.environ.get(SEED_VARIABLE) or random.SystemRandom().randrange(10**6))
+    print(f"{SEED_VARIABLE}={seed}")  # noqa: T201 -- shown when the test fails
+    return seed
+
+
+@pytest.fixture
+def url(servers: Servers) -> Iterator[str]:
+    """A fresh database on the newest PostgreSQL."""
+    server = servers.read("postgres18")
+    url = server.create_database()
+    yield url
+    server.drop_database(url)
+
+
+def _run(scenes: Sequence[Scene]) -> None:
+    """Run scenes at once, since much of a scene is waiting; then judge each."""
+    warm_up()
+    for scene in scenes:
+        scene.prepare()
+    with ExitStack() as stack:
+        for scene in scenes:
+            stack.enter_context(scene)
+        ends = time.monotonic() + SECONDS
+        while time.monotonic() < ends:
+            for scene in scenes:
+                scene.disturb()
+            time.sleep(POLL_SECONDS)
+        for scene in scenes:
+            scene.end()
+    for scene in scenes:
+        truth = judge(scene)
+        story = f"{scene}: {len(truth.owed())} released, {truth.counts}; {scene.deaths}"
+        print(story)  # noqa: T201 -- shown when the test fails
+        assert truth.owed()
+
+
+def test_a_host_and_services_that_are_killed_keep_every_promise(
+    tmp_path: Path, url: str, seed: int
+) -> None:
+    lite = f"sqlite:///{tmp_path / 'shop.db'}"
+    _run(
+        [
+            Scene(lite, tmp_path / "lite", "shop", "direct", seed),
+            Scene(url, tmp_path / "server", "hotel", "reservation", seed),
+        ]
+    )
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["shop", "hotel"])
+def test_every_mode_keeps_them(tmp_path: Path, url: str, seed: int, kind: Kind, mode: str) -> None:
+    lite = f"sqlite:///{tmp_path / 'shop.db'}"
+    _run(
+        [
+            Scene(lite, tmp_path / "lite", kind, mode, seed),
+            Scene(url, tmp_path / "server", kind, mode, seed),
+        ]
+    )
