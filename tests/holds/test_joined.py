@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
@@ -146,6 +147,22 @@ def test_a_second_call_with_a_reference_returns_the_same_hold(hotel: str) -> Non
             _held(connection, 1, reference="r")
         connection.commit()
         assert statuses(door) == ["cancelled"]
+
+
+def test_a_stay_in_the_hour_that_a_clock_shows_twice_is_one_of_instants(hotel: str) -> None:
+    """The callers' own zone: 02:15 comes after 02:30 there, once a year."""
+
+    def at(minute: int, fold: int) -> datetime:
+        return datetime(2031, 10, 26, 2, minute, tzinfo=ZoneInfo("Europe/Berlin"), fold=fold)
+
+    with host_of(hotel) as connection:
+        stay = {"starts_at": at(30, 0), "ends_at": at(15, 1)}
+        first = _held(connection, 1, reference="r", **stay)
+        again = _held(connection, 1, reference="r", **stay)
+        assert again == first
+        with pytest.raises(holds.UsageError, match="must end after it starts"):
+            _held(connection, 2, starts_at=at(15, 1), ends_at=at(30, 0))
+        assert holds.still_held(connection, first.token)
 
 
 class _Shouting(Loader):

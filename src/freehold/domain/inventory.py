@@ -46,14 +46,18 @@ class HoldStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """The time that a hold takes of its unit: from `starts_at` up to, but not with, `ends_at`."""
+    """The time that a hold takes of its unit: from `starts_at` up to, but not with, `ends_at`.
+
+    Both are kept in UTC: Python compares two times of one zone by their clock faces, and calls two
+    of different zones unequal within the hour that a clock shows twice.
+    """
 
     starts_at: datetime
     ends_at: datetime
 
     def __post_init__(self) -> None:
-        _aware("starts_at", self.starts_at)
-        _aware("ends_at", self.ends_at)
+        object.__setattr__(self, "starts_at", _in_utc("starts_at", self.starts_at))
+        object.__setattr__(self, "ends_at", _in_utc("ends_at", self.ends_at))
         if self.starts_at >= self.ends_at:
             raise UsageError("A stay must end after it starts; give a later end.")
 
@@ -124,7 +128,7 @@ class NewHold:
     reference: str | None = None
 
     def __post_init__(self) -> None:
-        _aware("hold_until", self.hold_until)
+        _in_utc("hold_until", self.hold_until)
         check_text("tenant id", self.tenant)
         if isinstance(self.unit_id, bool) or not 0 <= self.unit_id <= UNIT_ID_MAX:
             raise UnknownUnit("No unit has this id; see `freehold unit list`.")
@@ -145,7 +149,7 @@ class ImportedHold:
     status: HoldStatus = HoldStatus.HELD
 
     def __post_init__(self) -> None:
-        _aware("hold_until", self.hold_until)
+        _in_utc("hold_until", self.hold_until)
         check_text("tenant id", self.tenant)
         check_text("unit name", self.unit)
         check_text("reference", self.reference)
@@ -160,7 +164,7 @@ class Renewal:
     hold_until: datetime
 
     def __post_init__(self) -> None:
-        _aware("hold_until", self.hold_until)
+        _in_utc("hold_until", self.hold_until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +230,16 @@ def _status(status: HoldStatus) -> Predicate:
     return Predicate(((Condition("status", Test.EQUALS, (status.value,)),),))
 
 
-def _aware(name: str, instant: datetime) -> None:
+def _in_utc(name: str, instant: datetime) -> datetime:
+    """Return the same instant in UTC.
+
+    Raises:
+        UsageError: it is a bare local time, or beyond what Python can say in UTC.
+    """
     if instant.utcoffset() is None:
         raise UsageError(f"{name} must carry a time zone; a bare local time can mean two instants.")
     try:
-        instant.astimezone(UTC)
+        return instant.astimezone(UTC)
     except OverflowError:
         raise UsageError(f"{name} is outside the years 1 to 9999 in UTC.") from None
 
