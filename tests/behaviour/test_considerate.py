@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,10 +21,12 @@ from freehold.adapters.sql.write_turn import (
 )
 from freehold.adapters.system import SystemClock
 from freehold.domain.errors import DatabaseBusy
+from freehold.testing.forking import fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from freehold.testing.forking import Wire
     from tests.behaviour.place import Place
 
 LENGTH_SECONDS = 0.0625  # of a write; exact in binary, as are its sums
@@ -126,23 +130,38 @@ def test_no_pause_follows_a_reading(
     assert _write(ours, clock) == 0.0
 
 
-def test_one_who_holds_the_turn_and_does_not_go_on_is_passed_by(
+@pytest.mark.timeout(method="signal")  # no thread may be alive at a fork
+def test_a_stopped_process_with_the_turn_is_passed_by_and_a_killed_one_frees_it(
     lite: Place, session: Callable[[], SqliteSession], clock: _Counting
 ) -> None:
-    ours, others = session(), session()
-    _write(ours, clock)
-    held = WriteTurn(lite.target, clock)
-    held.take()
-    assert PATIENCE_SECONDS <= _write(ours, clock) <= PATIENCE_SECONDS + 1
-    assert _write(ours, clock) == pytest.approx(LENGTH_SECONDS), "it is known by now"
-    assert _write(others, clock) >= PATIENCE_SECONDS
-    held.close()
+    def stop_in_turn(_: Wire) -> None:
+        WriteTurn(lite.target, SystemClock()).take()
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    with fork(stop_in_turn) as child:
+        child.wait_until_stopped()
+        ours, others = session(), session()
+        assert _write(ours, clock) == pytest.approx(PATIENCE_SECONDS, abs=0.1)
+        assert _write(ours, clock) == pytest.approx(LENGTH_SECONDS), "it is known by now"
+        assert _write(others, clock) == pytest.approx(PATIENCE_SECONDS, abs=0.1)
+        child.kill()
+        assert child.end().was_killed
     clock.now += 10
     assert _write(ours, clock) == 0.0
-    taken = WriteTurn(lite.target, clock)
-    taken.take()
-    assert _write(ours, clock) >= PATIENCE_SECONDS, "it is taken anew as soon as it is free"
-    taken.close()
+
+
+def test_who_was_passed_by_once_is_waited_for_again(
+    lite: Place, session: Callable[[], SqliteSession], clock: _Counting
+) -> None:
+    ours, slow = session(), WriteTurn(lite.target, clock)
+    for _ in range(2):
+        slow.take()
+        assert _write(ours, clock) == pytest.approx(PATIENCE_SECONDS, abs=0.1)
+        slow.leave()
+        clock.now += 10
+        assert _write(ours, clock) == 0.0
+        clock.now += 10
+    slow.close()
 
 
 def test_a_refused_beginning_gives_the_turn_back(
