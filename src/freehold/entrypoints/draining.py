@@ -14,6 +14,7 @@ from freehold.application.release import BatchResult
 from freehold.application.remap import follow_mappings
 from freehold.application.scan import Scanner
 from freehold.application.schedule import Scheduler
+from freehold.application.sweep import Sweeper
 from freehold.application.work import PassEnd, Worker
 from freehold.bootstrap import open_handling, open_ledger
 from freehold.domain.rules import Rule
@@ -68,11 +69,12 @@ def drain_once(
     )
     scanner = Scanner(ledger, checkpoint, straight=worker.straight)
     scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", checkpoint)
-    drain = _Drainer(ledger, scheduler, worker, budget, stop)
+    sweeper = sweeper_of(ledger, settings, checkpoint, telemetry)
+    drain = _Drainer(ledger, settings, sweeper, scheduler, worker, budget, stop)
     worker.straight.halt = drain.used_up
     try:
         follow_mappings(ledger, settings.rules)
-        sweeper_of(ledger, settings, checkpoint, telemetry).sweep(settings.rules)
+        drain.sweep()
         for rule in settings.rules:
             drain.drain(rule)
             with ledger.transaction() as tx:
@@ -107,19 +109,28 @@ class _Drainer:
     def __init__(
         self,
         ledger: Ledger,
+        settings: Settings,
+        sweeper: Sweeper,
         scheduler: Scheduler,
         worker: Worker,
         budget: Budget,
         stop: StopRequest,
     ) -> None:
         self._ledger = ledger
+        self._settings = settings
+        self._sweeper = sweeper
         self._scheduler = scheduler
         self._worker = worker
         self._budget = budget
         self._stop = stop
         self._clock = SystemClock()
-        self._began = self._clock.monotonic()
+        self._began = self._swept = self._clock.monotonic()
         self.done = Drain()
+
+    def sweep(self) -> None:
+        """Sweep all rules."""
+        self._sweeper.sweep(self._settings.rules)
+        self._swept = self._clock.monotonic()
 
     def drain(self, rule: Rule) -> None:
         """Scan and work one rule until a scan reaches its end and nothing is claimable."""
@@ -132,9 +143,16 @@ class _Drainer:
                 return
             if ended and not self._something_to_do(rule):
                 return
-            if idle:  # others have the work in hand
-                self._stop.wait(AHEAD_SECONDS)
+            if idle:
+                self._wait_for_others()
         self.done.left = True
+
+    def _wait_for_others(self) -> None:
+        """Wait a moment for who has the work in hand; what a killed one had is taken back."""
+        self._stop.wait(AHEAD_SECONDS)
+        sweep_seconds = self._settings.loops.sweep.total_seconds()
+        if self._clock.monotonic() - self._swept >= sweep_seconds:
+            self.sweep()
 
     def _work(self, rule: Rule) -> bool:
         """Work until nothing is claimable, or the budget is used up; True for the former."""
