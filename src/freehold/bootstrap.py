@@ -191,25 +191,30 @@ def handler_problems(rules: Sequence[Rule]) -> dict[str, str]:
     return problems
 
 
-def join(connection: object, *, clock: Clock | None = None) -> SqlLedger:
+def join(
+    connection: object, *, clock: Clock | None = None, watched: WatchedClock | None = None
+) -> SqlLedger:
     """Return a ledger inside the open transaction of a caller's connection.
 
     Its transactions begin and end nothing; they give the connection back as it was.
 
     Args:
         connection: of psycopg 3, or of `sqlite3`.
+        clock: replaces the database's, as in `open_ledger`.
 
     Raises:
         UsageError: the connection is of another driver.
     """
+    if watched is None and clock is None:
+        watched = WatchedClock(socket.gethostname(), SystemClock())
     if isinstance(connection, sqlite3.Connection):
         from freehold.adapters.sql.joined_sqlite import JoinedSqlite
 
-        return SqlLedger(JoinedSqlite(connection, SystemClock(), clock=clock), Onwards())
+        return SqlLedger(JoinedSqlite(connection, SystemClock(), clock=clock), Onwards(), watched)
     if any(base.__module__ == "psycopg" for base in type(connection).__mro__):
         from freehold.adapters.sql.joined_postgres import JoinedPostgres, checked
 
-        return SqlLedger(JoinedPostgres(checked(connection), clock=clock), Onwards())
+        return SqlLedger(JoinedPostgres(checked(connection), clock=clock), Onwards(), watched)
     raise UsageError(
         "The connection must be an open one of psycopg 3 or of sqlite3; "
         f"{type(connection).__name__} is neither."

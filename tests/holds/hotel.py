@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from uuid import UUID
 
-    from freehold.adapters.sql.ledger import SqlTransaction
+    from freehold.adapters.sql.ledger import SqlLedger, SqlTransaction, WatchedClock
     from freehold.application.granting import Granted
     from freehold.domain.inventory import Hold
     from freehold.domain.rules import Rule
@@ -35,7 +35,7 @@ QUARTER = timedelta(minutes=15)
 UNITS = (1, 2, 3)
 TABLES = (
     *("operation", "attempt", "record", "tally", "outbox", "tick", "rule_state", "guard"),
-    *("hold", "unit", "tenant"),
+    *("host_clock", "hold", "unit", "tenant"),
 )
 NIGHT = Stay(NOON + timedelta(days=1), NOON + timedelta(days=2))
 
@@ -94,6 +94,7 @@ class Desk:
     url: str
     clock: SetClock
     rule: Rule
+    watched: WatchedClock | None = None
 
     def grant(self, unit_id: int, token: UUID, **changes: Any) -> Granted:
         """Grant one night for a quarter of an hour, and commit."""
@@ -109,10 +110,13 @@ class Desk:
     def act(self, step: Callable[[SqlTransaction], T]) -> T:
         """Take a step in a transaction; rolled back where it is refused."""
         with host_of(self.url) as connection:
-            with join(connection, clock=self.clock).transaction() as tx:
+            with self._joined(connection).transaction() as tx:
                 done = step(tx)
             connection.commit()
             return done
+
+    def _joined(self, connection: Any) -> SqlLedger:
+        return join(connection, clock=self.clock, watched=self.watched)
 
 
 def desk_at(url: str, now: datetime = NOON, **options: Any) -> Desk:

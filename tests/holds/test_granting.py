@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
 
+from freehold.adapters.sql.ledger import WatchedClock
 from freehold.application import granting
 from freehold.domain.errors import HoldLapsed, HoldTaken, RefusedByState, UnknownHold
 from freehold.domain.inventory import HoldStatus, NewUnit, Renewal
 from freehold.domain.rules import Companion, HandlerSpec
 from freehold.ports.guards import GuardKind
+from freehold.ports.ledger import RuleCondition, RuleState
+from tests.behaviour.hosts import HostClock
 from tests.holds.hotel import NOON, QUARTER, desk_at, events, night, statuses
 
 if TYPE_CHECKING:
@@ -166,6 +169,37 @@ def test_nothing_is_released_past_a_guard_or_a_mapping_of_others(
     with pipeline.ledger.transaction() as tx:
         tx.guards.release(tx.guards.standing()[0].id, "tester", "all is well")
     assert desk.grant(1, TWO).is_new
+    assert statuses(door) == ["expired", "held"]
+
+
+def test_nothing_is_released_before_a_person_let_the_rule_go(
+    desk: Desk, door: BackDoor, pipeline: Pipeline
+) -> None:
+    desk.grant(1, ONE)
+    desk.clock.instant = NOON + QUARTER
+    with pipeline.ledger.transaction() as tx:
+        tx.rules.write(RuleState(desk.rule.name, desk.rule.fingerprint, RuleCondition.WAITING))
+    with pytest.raises(HoldTaken, match="not yet released"):
+        desk.grant(1, TWO)
+    assert statuses(door) == ["held"]
+
+
+def _host(name: str, at: datetime) -> WatchedClock:
+    return WatchedClock(name, HostClock(at))
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_nothing_is_released_by_a_clock_that_jumped(desk: Desk, door: BackDoor, name: str) -> None:
+    """No service has seen the jump yet; one on host alpha noted the clocks before."""
+    desk.grant(1, ONE)
+    replace(desk, watched=_host("alpha", NOON)).act(lambda tx: tx.clocks.note())
+    desk.clock.instant = NOON + timedelta(hours=1)
+    jumped = replace(desk, watched=_host(name, NOON + 2 * MOMENT))
+    with pytest.raises(HoldTaken, match="not yet released"):
+        jumped.grant(1, TWO)
+    assert statuses(door) == ["held"]
+    as_time_goes_by = replace(desk, watched=_host(name, desk.clock.instant))
+    assert as_time_goes_by.grant(1, TWO).is_new
     assert statuses(door) == ["expired", "held"]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from freehold.application.guards import clock_agrees
 from freehold.application.straight import release_straight
 from freehold.application.together import may_run
 from freehold.domain.due import read_due
@@ -142,13 +143,13 @@ def _require_release(tx: Transaction, rule: Rule, lapsed: Hold) -> None:
     """Refuse where a release within the caller's transaction is not ours to do."""
     state = tx.rules.read(rule.name)
     stopped = state is not None and (
-        state.condition is RuleCondition.PAUSED
+        state.condition is not RuleCondition.ACTIVE
         or state.fingerprint != rule.fingerprint
         or state.guard is not None
         or state.pause_of(Role.WORK, tx.now) is not None
         or lapsed.tenant in state.paused_tenants(tx.now, Role.WORK)
     )
-    if stopped or rule.handler is not None or not may_run(tx, rule):
+    if stopped or rule.handler is not None or not clock_agrees(tx) or not may_run(tx, rule):
         raise _not_yet_released(lapsed)
 
 

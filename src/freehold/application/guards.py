@@ -53,6 +53,18 @@ def watch_clock(tx: Transaction) -> bool:
     return trusted
 
 
+def clock_agrees(tx: Transaction) -> bool:
+    """Tell whether the database's clock goes on from what services noted; trips nothing.
+
+    For a transaction that is another application's: a guard that it tripped would go with it, and
+    whoever serves the rules sees the jump for himself.
+    """
+    if tx.clocks.reading is None:
+        return True
+    moved, _ = moved_by_notes(tx.clocks.noted(), tx.clocks.reading)
+    return not is_jump(moved)
+
+
 def _after_doubt(tx: Transaction, now: ClockReading, guard: Guard | None, *, stands: bool) -> bool:
     """Judge a first reading, or one that seems to have jumped."""
     base = tx.clocks.base
