@@ -32,7 +32,7 @@ Colour appears on a terminal only, and never with `NO_COLOR` set.
 | 3 | a check ran and found something: `doctor`, `audit`, `status --check`, `db check`, a dry run of an import |
 | 4 | work is left over: `--limit` or `--deadline` was used up, an import rejected lines |
 | 5 | the database cannot be reached, or is locked |
-| 6 | refused by the state of things: attach not confirmed, a rule paused since it fails as a whole, tables or rights missing, wrong count, a hold in the way or lapsed, a ledger in use that is to be dropped |
+| 6 | refused by the state of things: attach not confirmed, a rule paused or frozen by a guard, tables or rights missing, wrong count, a hold in the way or lapsed, a ledger in use that is to be dropped |
 | 130 | interrupted |
 
 ## Commands

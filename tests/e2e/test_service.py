@@ -73,7 +73,7 @@ def test_scan_and_work_may_be_two_processes(tmp_path: Path, database_url: str) -
 def test_one_shots_do_the_same_in_three_steps(tmp_path: Path, database_url: str) -> None:
     started(tmp_path, database_url)
     assert freehold("scan", "--json", cwd=tmp_path).data == [
-        {"rule": "cart", "found": 10, "new": 10, "released": 0}
+        {"rule": "cart", "found": 10, "new": 10, "released": 0, "held_up": None}
     ]
     assert freehold("work", "--json", cwd=tmp_path).data["released"] == 10
     assert freehold("sweep", cwd=tmp_path).code == 0

@@ -115,12 +115,6 @@ def scan_pause(rule: Rule, state: RuleState, now: datetime) -> Pause | None:
     return paused
 
 
-def stopped_by_person(state: RuleState, now: datetime) -> str | None:
-    """Say which pauses keep a whole rule from working; None where none does."""
-    pauses = [one for role in Role if (one := state.pause_of(role, now)) is not None]
-    return "; ".join(f"its {one.role} is paused {one}" for one in pauses) or None
-
-
 def set_aside(
     tx: Transaction, state: RuleState, claims: Sequence[Claim]
 ) -> tuple[Sequence[Claim], int]:

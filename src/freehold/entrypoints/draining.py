@@ -5,22 +5,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from freehold.adapters.system import StopRequest, SystemClock, SystemDice
-from freehold.application.pauses import stopped_by_person
 from freehold.application.release import BatchResult
 from freehold.application.remap import follow_mappings
 from freehold.application.scan import Scanner
 from freehold.application.schedule import Scheduler
+from freehold.application.stopped import Stopped, find_stopped, held_back
 from freehold.application.sweep import Sweeper
 from freehold.application.work import PassEnd, Worker
 from freehold.bootstrap import open_handling, open_ledger
+from freehold.domain.errors import DatabaseError
 from freehold.domain.rules import Rule
 from freehold.entrypoints.pacing import AHEAD_SECONDS
 from freehold.entrypoints.service import sweeper_of
-from freehold.ports.ledger import Ledger, RuleCondition, RuleState
+from freehold.ports.ledger import Ledger
 from freehold.ports.system import Checkpoint
 from freehold.ports.telemetry import Telemetry
 from freehold.settings import Settings
@@ -32,12 +33,14 @@ class Drain:
 
     Attributes:
         left: the limit or the time was used up before the work was.
-        held_up: rules that could not work, each with its reason.
+        stopped: what kept rules or tenants from being worked on.
+        troubles: steps of the sweep that the database refused; nothing waits for them.
     """
 
     total: BatchResult = field(default_factory=BatchResult)
     left: bool = False
-    held_up: dict[str, str] = field(default_factory=dict)
+    stopped: Stopped = field(default_factory=Stopped)
+    troubles: Sequence[tuple[str, DatabaseError]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +80,10 @@ def drain_once(
         drain.sweep()
         for rule in settings.rules:
             drain.drain(rule)
-            with ledger.transaction() as tx:
-                state, now = tx.rules.read(rule.name), tx.now
-            reason = None if state is None else _reason(state, now)
-            if reason is not None:
-                drain.done.held_up[rule.name] = reason
+        drain.done.stopped = find_stopped(ledger, settings.rules)
     finally:
         ledger.close()
     return drain.done
-
-
-def _reason(state: RuleState, now: datetime) -> str | None:
-    """Return why a rule cannot work; None where it can.
-
-    A pause's reason is in the database's words, or a trigger's, which may name a guest: a crontab
-    would mail it, so only a person who asks is shown it.
-    """
-    if state.condition is RuleCondition.PAUSED:
-        return (
-            "the database refuses it as a whole, so it is paused; `freehold status` has the "
-            "reason, `freehold doctor` says what to mend"
-        )
-    if state.condition is RuleCondition.WAITING:
-        return state.reason or state.condition.value
-    return state.guard or stopped_by_person(state, now)
 
 
 class _Drainer:
@@ -129,7 +112,7 @@ class _Drainer:
 
     def sweep(self) -> None:
         """Sweep all rules."""
-        self._sweeper.sweep(self._settings.rules)
+        self.done.troubles = self._sweeper.sweep(self._settings.rules).troubles
         self._swept = self._clock.monotonic()
 
     def drain(self, rule: Rule) -> None:
@@ -168,7 +151,7 @@ class _Drainer:
         """Tell whether something is ready that nobody has stopped."""
         with self._ledger.transaction() as tx:
             state = tx.rules.read(rule.name)
-            stopped = state is not None and (state.guards or stopped_by_person(state, tx.now))
+            stopped = state is not None and held_back(state, tx.now) is not None
             return not stopped and tx.operations.count_ready(rule.name, 1) > 0
 
     def used_up(self) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from freehold.entrypoints.cli.context import Invocation, invocation
+from freehold.entrypoints.cli.sentences import sentence
 
 if TYPE_CHECKING:
+    from freehold.application.release import BatchResult
+    from freehold.application.stopped import Stopped
     from freehold.domain.pauses import Role
     from freehold.domain.rules import Rule
-    from freehold.entrypoints.draining import Drain
     from freehold.settings import Settings
 
 SAME_WISH_SECONDS = 1.0  # a second signal that comes sooner is the first one, sent to the group
@@ -54,6 +56,7 @@ def run(
     settings = call.settings()
     roles = _roles(role)
     _require_until_idle(until_idle=until_idle, limit=limit, deadline=deadline)
+    _require_both(roles, until_idle=until_idle)
     _require_rules(settings)
     with call.ledger(settings):
         pass
@@ -69,40 +72,72 @@ def _run_until_idle(
     call: Invocation, settings: Settings, limit: int | None, deadline: str | None
 ) -> None:
     from freehold.adapters.system import Onwards, StopRequest
-    from freehold.bootstrap import open_telemetry
-    from freehold.domain.errors import RefusedByState, WorkLeft
+    from freehold.domain.errors import WorkLeft
     from freehold.entrypoints.draining import Budget, drain_once
+    from freehold.ports.telemetry import UNHEARD
 
     stop = StopRequest()
     _on_signals(stop.stop)
     seconds = None if deadline is None else _seconds(deadline)
-    drain = drain_once(settings, Onwards(), open_telemetry(settings), Budget(limit, seconds), stop)
+    drain = drain_once(settings, Onwards(), UNHEARD, Budget(limit, seconds), stop)
+    stopped = drain.stopped
     call.show(
-        {
-            "released": drain.total.released_count,
-            "skipped": dict(drain.total.skipped),
-            "failed": drain.total.failed_count,
-            "dead": drain.total.buried_count,
-            "left": drain.left,
-            "held_up": drain.held_up,
-        },
-        lambda: typer.echo(_ended(drain)),
+        {**_counts(drain.total), "left": drain.left, **_standing(stopped)},
+        lambda: typer.echo(_ended(drain.total, stopped)),
     )
-    if drain.held_up:
-        name, reason = next(iter(drain.held_up.items()))
-        raise RefusedByState(f"Rule {name} cannot work: {reason}.")
+    for name, error in drain.troubles:
+        typer.echo(f"freehold: sweep, {name}: {sentence(error)}", err=True)
+    _refuse(stopped)
     if drain.left and not stop.stopping:
         raise WorkLeft("Work is left over: the limit or the time was used up; run it again.")
 
 
-def _ended(drain: Drain) -> str:
+def _counts(total: BatchResult) -> dict[str, Any]:
+    return {
+        "released": total.released_count,
+        "skipped": dict(total.skipped),
+        "failed": total.failed_count,
+        "dead": total.buried_count,
+    }
+
+
+def _standing(stopped: Stopped) -> dict[str, Any]:
+    return {"held_up": stopped.rules, "paused_tenants": sorted(stopped.tenants)}
+
+
+def _ended(total: BatchResult, stopped: Stopped) -> str:
     """Say what a one-shot did, and what did not go well in it."""
-    parts = [_released(drain.total.released_count)]
-    if drain.total.failed_count:
-        parts.append(f"{drain.total.failed_count} failed, to be tried again later")
-    if drain.total.buried_count:
-        parts.append(f"{drain.total.buried_count} to `freehold review list`")
-    return "; ".join(parts)
+    parts = [_released(total.released_count)]
+    if total.failed_count:
+        parts.append(f"{total.failed_count} failed, to be tried again later")
+    if total.buried_count:
+        parts.append(f"{total.buried_count} to `freehold review list`")
+    return "; ".join([*parts, *_paused(stopped)])
+
+
+def _paused(stopped: Stopped) -> list[str]:
+    count = len(stopped.tenants)
+    if not count:
+        return []
+    return [f"{count} tenant{' is' if count == 1 else 's are'} paused, see `freehold pause list`"]
+
+
+def _refuse(stopped: Stopped) -> None:
+    """Refuse in one sentence when a rule could not work, also where others could.
+
+    Raises:
+        RefusedByState: one could not.
+    """
+    from freehold.domain.errors import RefusedByState
+
+    if not stopped.rules:
+        return
+    reason = next(iter(stopped.rules.values()))
+    names = [name for name, other in stopped.rules.items() if other == reason]
+    who = f"Rule {names[0]}" if len(names) == 1 else f"Rules {', '.join(names)}"
+    more = len(stopped.rules) - len(names)
+    others = f" ({more} more cannot either, `freehold status` says why)" if more else ""
+    raise RefusedByState(f"{who} cannot work: {reason}{others}.")
 
 
 def _released(count: int) -> str:
@@ -114,6 +149,17 @@ def _require_until_idle(*, until_idle: bool, limit: int | None, deadline: str | 
 
     if not until_idle and (limit is not None or deadline is not None):
         raise UsageError("--limit and --deadline end a one-shot only: add --until-idle.")
+
+
+def _require_both(roles: Sequence[Role], *, until_idle: bool) -> None:
+    from freehold.domain.errors import UsageError
+    from freehold.domain.pauses import Role
+
+    if until_idle and set(roles) != set(Role):
+        raise UsageError(
+            "--until-idle scans and works: leave --role out, or run `freehold scan` or "
+            "`freehold work` alone."
+        )
 
 
 def _seconds(deadline: str) -> float:
@@ -182,27 +228,38 @@ def scan(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
     from freehold.application.remap import follow_mappings
     from freehold.application.scan import Scanner
     from freehold.application.schedule import Scheduler
+    from freehold.application.stopped import find_stopped
     from freehold.application.together import Tools
+    from freehold.domain.pauses import Role
 
     call = invocation(context)
     settings = call.settings()
-    rows = []
+    _require_rules(settings)
+    chosen = _chosen(settings, rule)
+    rows: list[dict[str, Any]] = []
     with call.ledger(settings) as ledger:
         follow_mappings(ledger, settings.rules)
         tools = Tools(ledger, Onwards(), SystemDice(), StopRequest())
         scanner = Scanner(ledger, Onwards(), straight=StraightPages(tools))
         scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", Onwards())
-        for one in _chosen(call, rule):
+        for one in chosen:
             result = scheduler.scan_now(one)
             row = {"rule": one.name, "found": result.found_count, "new": result.new_count}
             rows.append({**row, "released": result.released.released_count})
+        stopped = find_stopped(ledger, chosen, (Role.SCAN,))
+    for row in rows:
+        row["held_up"] = stopped.rules.get(str(row["rule"]))
 
     def text() -> None:
         for row in rows:
-            released = f", {row['released']} released" if row["released"] else ""
-            typer.echo(f"{row['rule']}: {row['found']} due, {row['new']} new{released}")
+            if row["held_up"] is None or row["found"]:
+                released = f", {row['released']} released" if row["released"] else ""
+                typer.echo(f"{row['rule']}: {row['found']} due, {row['new']} new{released}")
+        for line in _paused(stopped):
+            typer.echo(line)
 
     call.show(rows, text)
+    _refuse(stopped)
 
 
 def work(context: typer.Context, rule: Annotated[str | None, typer.Option()] = None) -> None:
@@ -213,49 +270,61 @@ def work(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
     from freehold.adapters.system import Onwards, StopRequest, SystemDice
     from freehold.application.release import BatchResult
     from freehold.application.remap import follow_mappings
+    from freehold.application.stopped import find_stopped
     from freehold.application.work import PassEnd, Worker
-    from freehold.bootstrap import open_handling, open_telemetry
+    from freehold.bootstrap import open_handling
+    from freehold.domain.pauses import Role
 
     call = invocation(context)
     settings = call.settings()
+    _require_rules(settings)
+    chosen = _chosen(settings, rule)
     lease = settings.loops.lease
-    handling = open_handling(settings, open_telemetry(settings))
+    handling = open_handling(settings)
     total = BatchResult()
-    with call.ledger() as ledger:
+    with call.ledger(settings) as ledger:
         follow_mappings(ledger, settings.rules)
         worker = Worker(
             ledger, Onwards(), SystemDice(), StopRequest(), lease=lease, handling=handling
         )
-        for one in _chosen(call, rule):
+        for one in chosen:
             while (done := worker.work(one)).end is PassEnd.WORKED:
                 total.add(done.batch)
-    call.show(
-        {"released": total.released_count, "skipped": dict(total.skipped)},
-        lambda: typer.echo(_released(total.released_count)),
-    )
+        stopped = find_stopped(ledger, chosen, (Role.WORK,))
+    call.show({**_counts(total), **_standing(stopped)}, lambda: typer.echo(_ended(total, stopped)))
+    _refuse(stopped)
 
 
 def sweep(context: typer.Context) -> None:
     """Take back ended leases and close what needs nothing any more, once.
 
+    It does so also while a guard stands, and then exits 6 with what froze releases.
+
     Example: freehold sweep
     """
     from freehold.adapters.system import Onwards
     from freehold.application.scan import Scanner
+    from freehold.application.stopped import find_stopped
     from freehold.application.sweep import Sweeper
 
     call = invocation(context)
     settings = call.settings()
+    _require_rules(settings)
     with call.ledger(settings) as ledger:
         result = Sweeper(ledger, Onwards(), Scanner(ledger, Onwards())).sweep(settings.rules)
+        stopped = find_stopped(ledger, settings.rules, ())  # nobody pauses a sweep
     call.show(
-        {"returned": result.returned_count, "closed": result.closed_count},
+        {
+            "returned": result.returned_count,
+            "closed": result.closed_count,
+            "held_up": stopped.rules,
+        },
         lambda: typer.echo(f"returned {result.returned_count}, closed {result.closed_count}"),
     )
     for _, error in result.troubles:
         raise error
+    _refuse(stopped)
 
 
-def _chosen(call: Invocation, name: str | None) -> Sequence[Rule]:
-    settings = call.settings()
+def _chosen(settings: Settings, name: str | None) -> Sequence[Rule]:
     return settings.rules if name is None else (settings.rule(name),)

@@ -15,14 +15,9 @@ from typing import Annotated
 import typer
 
 from freehold import __version__
-from freehold.domain.errors import (
-    DatabaseAway,
-    DatabaseBusy,
-    ExitCode,
-    FreeholdError,
-    RuleRefused,
-)
+from freehold.domain.errors import ExitCode, FreeholdError, RuleRefused
 from freehold.entrypoints.cli.context import Invocation
+from freehold.entrypoints.cli.sentences import sentence
 
 app = typer.Typer(
     name="freehold",
@@ -122,27 +117,6 @@ def _run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last resort, which names the error
         return _other(error)
     return int(code or 0)
-
-
-def sentence(error: FreeholdError) -> str:
-    """Say an error with what to do next; a database's own words stand in brackets."""
-    if isinstance(error, DatabaseAway):
-        return (
-            f"The database cannot be reached ({error}). Nothing was lost; check [database] url "
-            "(`freehold config show --origin`) and that the server runs, or that the file may be "
-            "written, then try again."
-        )
-    if isinstance(error, DatabaseBusy):
-        return (
-            f"The database is locked by another program ({error}). Nothing was lost; try again "
-            "when it is done."
-        )
-    if isinstance(error, RuleRefused):
-        return (
-            f"The database refused ({error}). Nothing was changed; `freehold doctor` says what to "
-            "mend."
-        )
-    return str(error)
 
 
 def _other(error: Exception) -> int:

@@ -166,16 +166,13 @@ def _instant(text: str, now: datetime) -> datetime:
 
 def stopped_rules(call: Invocation, settings: Settings, names: Sequence[str]) -> dict[str, str]:
     """Say what stops each rule, if something does; there may be no ledger to ask yet."""
-    from freehold.application.pauses import stopped_by_person
+    from freehold.application.stopped import held_back
     from freehold.domain.errors import RefusedByState
 
     try:
         with call.ledger(settings) as ledger, ledger.reading() as reading:
             states = reading.figures.states(names)
-            reasons = {
-                name: state.guard or stopped_by_person(state, reading.now)
-                for name, state in states.items()
-            }
+            reasons = {name: held_back(state, reading.now) for name, state in states.items()}
     except RefusedByState:
         return {}
     return {name: reason for name, reason in reasons.items() if reason is not None}

@@ -1,0 +1,26 @@
+"""Every error as a sentence that says what to do next."""
+
+from __future__ import annotations
+
+from freehold.domain.errors import DatabaseAway, DatabaseBusy, FreeholdError, RuleRefused
+
+
+def sentence(error: FreeholdError) -> str:
+    """Say an error with what to do next; a database's own words stand in brackets."""
+    if isinstance(error, DatabaseAway):
+        return (
+            f"The database cannot be reached ({error}). Nothing was lost; check [database] url "
+            "(`freehold config show --origin`) and that the server runs, or that the file may be "
+            "written, then try again."
+        )
+    if isinstance(error, DatabaseBusy):
+        return (
+            f"The database is locked by another program ({error}). Nothing was lost; try again "
+            "when it is done."
+        )
+    if isinstance(error, RuleRefused):
+        return (
+            f"The database refused ({error}). Nothing was changed; `freehold doctor` says what to "
+            "mend."
+        )
+    return str(error)
