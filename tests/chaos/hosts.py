@@ -52,6 +52,7 @@ SPAN_SECONDS = 1.2  # of a hold, at most
 ROLLED_BACK_OF_100 = 12
 KILLED_OF_1000 = 4
 LINGERING_OF_100 = 8
+CROSSING_OF_100 = 15
 TENANTS = ("anna", "bela", "cleo")
 NIGHTS = 20
 FIRST_NIGHT = datetime(2031, 5, 6, 14, tzinfo=UTC)
@@ -107,6 +108,10 @@ class Host:
     def _fill(self, number: str) -> None:
         self.door.execute("insert into mark values (:number)", number=number)
         acts: list[Act] = []
+        if self.dice.randrange(100) < CROSSING_OF_100:
+            # Whoever releases takes the stock behind the hold: this is a deadlock in the making.
+            stock = self.dice.randint(1, 2)
+            self.door.execute("update stock set free = free where id = :id", id=stock)
         for place in range(self.dice.randint(1, 3)):
             acts += self.act(f"{number}-{place}")
             self._perhaps_die()
@@ -143,14 +148,8 @@ class Shop(Host):
 
     def act(self, token: str) -> list[Act]:
         """Make a hold, or change one."""
-        chance = self.dice.randrange(100)
-        if chance < 35:
+        if self.dice.randrange(100) < 40:
             return self._make(token)
-        if chance < 42:
-            # Whoever releases takes the stock behind the hold: this is a deadlock in the making.
-            stock = self.dice.randint(1, 2)
-            self.door.execute("update stock set free = free where id = :id", id=stock)
-            return []
         row = self._pick()
         if row is None:
             return []

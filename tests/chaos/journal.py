@@ -72,12 +72,14 @@ class Truth:
         ends: how the hosts ended them.
         counts: how often each word was noted.
         lies: transactions whose end on file their mark contradicts.
+        ends_told: how often each end stands in the ledger's records, for whoever reads the output.
     """
 
     grantings: dict[Name, Granting] = field(default_factory=dict)
     ends: dict[Name, set[str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     lies: list[str] = field(default_factory=list)
+    ends_told: dict[str, int] = field(default_factory=dict)
 
     def owed(self) -> dict[Name, Granting]:
         """Return the grantings that no host ended: exactly those must be released, once."""

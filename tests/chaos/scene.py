@@ -42,9 +42,11 @@ if TYPE_CHECKING:
 
 MODES = ("direct", "window", "reservation", "handler")
 SERVICES = 2
-HOSTS = 2
+HOSTS = 3
 CHILD_SECONDS = 120
-REACHES_MAX = 400  # boundaries that a service may pass before one that kills or stops it
+REACHES_MAX = (
+    300  # boundaries that a service may pass before one that kills or stops it; rather few
+)
 STOPPED_SECONDS = {"sqlite": 0.15, "postgres": 1.6}  # longer than a lease, and than idle below
 BETWEEN_SECONDS = (0.02, 0.3)
 SETTINGS = """
@@ -195,7 +197,7 @@ class Scene:
             child.__exit__(None, None, None)
 
     def _serve(self) -> Child:
-        nth = self.dice.randint(1, REACHES_MAX)
+        nth = int(REACHES_MAX ** self.dice.random())
         fate = self.dice.choice((KillAt, StopAt, None))
         checkpoint = Onwards() if fate is None else fate(nth)
         return _spawn(partial(self._service, checkpoint))

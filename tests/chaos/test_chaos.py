@@ -59,8 +59,7 @@ def _run(scenes: Sequence[Scene]) -> None:
             scene.end()
     for scene in scenes:
         truth = judge(scene)
-        story = f"{scene}: {len(truth.owed())} released, {truth.counts}; {scene.deaths}"
-        print(story)  # noqa: T201 -- shown when the test fails
+        print(f"{scene}: {dict(truth.counts)} {dict(scene.deaths)} {truth.ends_told}")  # noqa: T201 -- shown when the test fails
         assert truth.owed()
 
 
