@@ -34,3 +34,15 @@ def test_links_between_pages_lead_somewhere() -> None:
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert lost == []
+
+
+def test_every_command_has_its_line_in_the_contents() -> None:
+    import typer.main
+
+    from freehold.entrypoints.cli.contents import PANELS
+    from freehold.entrypoints.cli.main import command_tree
+
+    tree = typer.main.get_group(command_tree())
+    lines = {name: line for panel in PANELS.values() for name, line in panel.items()}
+    assert list(lines) == tree.list_commands(typer.Context(tree))
+    assert max(map(len, lines.values())) <= 62, "a line of 80 columns"

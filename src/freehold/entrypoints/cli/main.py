@@ -16,11 +16,13 @@ import typer
 
 from freehold import __version__
 from freehold.domain.errors import ExitCode, FreeholdError, RuleRefused
+from freehold.entrypoints.cli.contents import InOrder, arrange
 from freehold.entrypoints.cli.context import Invocation
 from freehold.entrypoints.cli.sentences import sentence
 
 app = typer.Typer(
     name="freehold",
+    cls=InOrder,
     help="Free lapsed holds: on time, once, never the wrong one.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -84,6 +86,7 @@ def command_tree() -> typer.Typer:
     """Return the program with all its commands."""
     for name in COMMAND_MODULES:
         import_module(f"freehold.entrypoints.cli.{name}").register(app)
+    arrange(app)
     return app
 
 
