@@ -66,6 +66,11 @@ class Fleet:
         for watcher in self._watchers:
             watcher.join()
 
+    def kill_one(self) -> None:
+        """Send SIGKILL to the service that was started first of those that run."""
+        with self._lock:
+            next(process for process in self._processes if process.poll() is None).kill()
+
     def wait_for(self, **counts: int) -> None:
         """Read the journals until their events have so many of each: `released=3, dead=1`."""
         total: Counter[str] = Counter()
