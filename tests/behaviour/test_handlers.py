@@ -231,6 +231,27 @@ def test_a_handler_that_catches_a_database_error_is_told_so(place: Place) -> Non
     assert failure[0].startswith("the handler caught an error of the database")
 
 
+def test_what_a_handler_leaves_in_its_session_reaches_nobody(place: Place) -> None:
+    """Session settings of PostgreSQL stay after COMMIT, and so do SQLite's pragmas and tables."""
+    left = {
+        "postgres": ["set client_encoding = 'LATIN1'", "select pg_advisory_lock(42)"],
+        "sqlite": ["create temp table hold (id)", "pragma query_only = on"],
+    }[place.dialect]
+    open_cursors = []
+
+    def leave_behind(connection: Any) -> None:
+        open_cursors.append(connection.execute("select id from noted"))
+        for statement in left:
+            connection.execute(statement)
+
+    till = hooked(place, Hook({"1": leave_behind}), LIMIT)
+    put_holds(place, range(1, 8), note="\u0416")
+    assert till.run().released_count == 7
+    if place.dialect == "postgres":
+        held = "select count(*) from pg_locks where locktype = 'advisory' and objid = 42"
+        assert place.host.run(held) == [(0,)]
+
+
 def test_a_lapsed_lease_is_fenced(place: Place) -> None:
     """The sweep takes a batch back while its worker stands still: its handler is not called."""
     hook = Hook()

@@ -139,10 +139,11 @@ class PythonHandler:
 
 def _said(error: BaseException) -> str:
     """Return type and text; an exception may fail even at telling its text."""
+    name = type(error).__name__
     try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001 - it is the customer's class
-        return type(error).__name__
+        return f"{name}: {error}".encode(errors="replace").decode()
+    except BaseException:  # noqa: BLE001 - it is the customer's class
+        return name.encode(errors="replace").decode()
 
 
 def _place(error: BaseException, file: str | None) -> str:

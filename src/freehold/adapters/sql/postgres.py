@@ -116,6 +116,7 @@ class PostgresSession:
         self._limits = limits
         self._clock = clock or DatabaseClock()
         self._connection: LendableConnection | None = None
+        self._was_lent = False
         self.server_started_at: datetime | None = None
         literal = "'" + search_path.replace("'", "''") + "'"
         slots = {
@@ -168,6 +169,7 @@ class PostgresSession:
             status = self._open().execute("commit").statusmessage
         if status != "COMMIT":
             raise RowRefused(f"the server answered {status} to COMMIT", "25P02")
+        self._forget_handler()
 
     def rollback(self) -> None:
         """Roll back, or drop a connection that cannot."""
@@ -181,6 +183,18 @@ class PostgresSession:
             connection.execute("rollback")
         except psycopg.Error:
             self.close()
+        self._forget_handler()
+
+    def _forget_handler(self) -> None:
+        """Take back what a handler left in the session: settings, role, locks, temporary tables."""
+        if not self._was_lent:
+            return
+        self._was_lent = False
+        if self._connection is not None:
+            try:
+                self._connection.execute("discard all")
+            except psycopg.Error:
+                self.close()
 
     def run(self, sql: str, parameters: Mapping[str, Any]) -> tuple[list[Row], int]:
         """Execute one statement."""
@@ -207,6 +221,7 @@ class PostgresSession:
     def lent(self, seconds: float) -> Iterator[Lent]:
         """Lend the open transaction; it may idle for as long as the handler may think."""
         idle_ms = max(self._limits.idle_timeout_ms, round(seconds * 1000))
+        self._was_lent = True
         with translated(), lend(self._open(), idle_ms, ArrayDumper, translate) as lent:
             yield lent
 

@@ -134,6 +134,7 @@ class SqliteSession:
         self._host_clock = host_clock
         self._connection: sqlite3.Connection | None = None
         self._read_only = False
+        self._was_lent = False
 
     def begin(self, *, read_only: bool = False) -> datetime:
         """Take the write lock, or only a snapshot; the host's clock is the database's."""
@@ -211,6 +212,7 @@ class SqliteSession:
         """Commit; a deferred constraint may still refuse here."""
         with translated():
             self._open().execute("commit")
+        self._drop_lent()
         self._leave_room()
 
     def _leave_room(self) -> None:
@@ -223,7 +225,16 @@ class SqliteSession:
         if self._connection is not None and self._in_transaction():
             with suppress(sqlite3.Error):
                 self._connection.execute("rollback")
+        self._drop_lent()
         self._leave_room()
+
+    def _drop_lent(self) -> None:
+        """Close a connection that a handler had: what it left on it would reach our statements."""
+        if self._was_lent and self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+        self._was_lent = False
 
     def _in_transaction(self) -> bool:
         """Tell whether a transaction is open; drop a connection that a handler closed."""
@@ -260,6 +271,7 @@ class SqliteSession:
         """Lend the open transaction; the handler's own time limit is that of its statements."""
         connection = self._open()
         self._statement_ends = inf
+        self._was_lent = True
         with lend(connection) as lent:
             yield lent
 

@@ -44,6 +44,20 @@ class HandlersContract:
             assert failed.__cause__ is error
             assert str(failed).startswith(type(error).__name__)
 
+    def test_a_failure_that_cannot_say_its_text_is_told_by_its_type(self, make: Make) -> None:
+        class Mute(Exception):  # noqa: N818 - its name is what is seen
+            def __str__(self) -> str:
+                raise SystemExit(3)
+
+        def mute(_: ExpiredBatch) -> None:
+            raise Mute
+
+        def unwritable(_: ExpiredBatch) -> None:
+            raise ValueError("\ud800")
+
+        assert str(_failure(make(mute, LONG_SECONDS))) == "Mute"
+        assert str(_failure(make(unwritable, LONG_SECONDS))) == "ValueError: ?"
+
     def test_two_failures_are_alike_by_type_and_place_not_by_text(self, make: Make) -> None:
         def function(batch: ExpiredBatch) -> None:
             if batch.rule == "other":
