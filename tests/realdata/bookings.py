@@ -73,12 +73,18 @@ def find_file() -> Path | None:
 
 def read_bookings(path: Path) -> list[Booking]:
     """Read a file of bookings, packed or plain."""
+    return list(bookings_of(read_rows(path)))
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Read the rows of such a file as they stand there."""
     packed = path.suffix == ".gz"
     with gzip.open(path, "rt") if packed else path.open() as lines:
-        return list(_bookings(csv.DictReader(lines)))
+        return list(csv.DictReader(lines))
 
 
-def _bookings(rows: Iterable[dict[str, str]]) -> Iterator[Booking]:
+def bookings_of(rows: Iterable[dict[str, str]]) -> Iterator[Booking]:
+    """Make holds of rows."""
     for number, row in enumerate(rows, start=1):
         refundable = row["deposit_type"] == "Refundable"
         yield Booking(
@@ -95,12 +101,14 @@ def _bookings(rows: Iterable[dict[str, str]]) -> Iterator[Booking]:
 
 
 def _booked_at(number: int, row: dict[str, str]) -> datetime:
-    date = (
-        f"{row['arrival_date_year']} {row['arrival_date_month']} {row['arrival_date_day_of_month']}"
-    )
-    arrival = datetime.strptime(date, "%Y %B %d").replace(tzinfo=UTC)
     second = timedelta(seconds=number * STRIDE % SECONDS_A_DAY)
-    return arrival - timedelta(days=int(row["lead_time"])) + second
+    return arrival(row) - timedelta(days=int(row["lead_time"])) + second
+
+
+def arrival(row: dict[str, str]) -> datetime:
+    """Return the first moment of the day of arrival."""
+    date = " ".join(row[f"arrival_date_{part}"] for part in ("year", "month", "day_of_month"))
+    return datetime.strptime(date, "%Y %B %d").replace(tzinfo=UTC)
 
 
 def count_lapsed(bookings: Iterable[Booking]) -> Counter[str]:

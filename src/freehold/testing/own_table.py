@@ -30,6 +30,13 @@ _CHANGED = (
     "(new.id, new.tenant, old.status, new.status, old.hold_token, new.hold_token,"
     " old.hold_until, new.hold_until, new.expired_at)"
 )
+_THERE = "select id, tenant, null, status, null, hold_token, null, hold_until, null from {s}hold"
+# SQLite has no hash join: without these, each record of many would read the whole history.
+_SQLITE_INDEXES = """
+create index history_released on history (cast(reservation_id as text))
+    where new_status = 'expired';
+create index hold_key on {s}hold (cast(id as text));
+"""
 _SQLITE_TRIGGERS = f"""
 create trigger hold_born after insert on {{s}}hold begin {_HISTORY} {_BORN}; end;
 create trigger hold_changed after update on {{s}}hold begin {_HISTORY} {_CHANGED}; end;
@@ -48,7 +55,7 @@ for each row execute function note_hold();
 
 
 def disguise(door: BackDoor) -> None:
-    """Make view, history and triggers over an empty table of holds."""
+    """Make view, history and triggers; holds that are there already are the first of the history."""
     sqlite = door.dialect == "sqlite"
     kinds = {
         "integer": "integer" if sqlite else "bigint",
@@ -58,4 +65,5 @@ def disguise(door: BackDoor) -> None:
         else "bigint generated always as identity primary key",
     }
     door.script(_TABLES.format(**kinds))
-    door.script(_SQLITE_TRIGGERS if sqlite else _POSTGRES_TRIGGERS)
+    door.execute(_HISTORY.removesuffix("values ") + _THERE)
+    door.script(_SQLITE_INDEXES + _SQLITE_TRIGGERS if sqlite else _POSTGRES_TRIGGERS)
