@@ -45,7 +45,7 @@ class HandlersContract:
             assert str(failed).startswith(type(error).__name__)
 
     def test_a_failure_that_cannot_say_its_text_is_told_by_its_type(self, make: Make) -> None:
-        class Mute(Exception):  # noqa: N818 - its name is what is seen
+        class Mute(Exception):
             def __str__(self) -> str:
                 raise SystemExit(3)
 
