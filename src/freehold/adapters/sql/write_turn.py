@@ -10,8 +10,8 @@ we wrote and paused for `STRETCH_SECONDS`, the pause is longer than the longest 
 so one waiting connection of the host gets in. Nobody holds the flock in a pause, so that a process
 which is stopped there holds up nobody; a killed one frees it.
 *Limits*: a single write that is longer than the host's patience (a handler's) cannot be shared out.
-Among several connections of the host that wait, chance decides who is first in a pause. Where the file
-cannot be opened (it is another user's), a connection knows its own pauses only.
+Connections of the host that wait for one another meet in the pauses too: there chance decides. Where the
+file cannot be opened (it is another user's), a connection knows its own pauses only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SUFFIX = "-freehold-turn"
 # Two polls are at most 0.1 s apart; half of that besides, for a scheduler that wakes the host late.
 # Source: `delays` of sqliteDefaultBusyCallback in SQLite's main.c: 1, 2, 5, ... 50, 50, 100 ms.
 GAP_SECONDS = 0.15
-STRETCH_SECONDS = 0.4  # with its last write and the gap about 0.6 s; hosts are patient for 1 s
+STRETCH_SECONDS = 0.3  # with its last write and the gap under 0.5 s: two gaps a second
 PATIENCE_SECONDS = 2.0  # with one who holds the turn and ends nothing; he may have been stopped
 POLL_SECONDS = 0.005  # a small part of a write, which aims at 20 ms
 _LAYOUT = struct.Struct("<ddd")
