@@ -108,15 +108,23 @@ def test_without_the_index_others_wait_until_the_backlog_is_worked_off(place: Pl
     assert statuses(place) == {"expired": GIANT + 5}
 
 
-@pytest.mark.parametrize("columns", ["tenant, due, id", "tenant, due"])
-def test_a_backlog_is_worked_off_whole_and_once(place: Place, columns: str) -> None:
+@pytest.mark.parametrize(
+    ("columns", "count"),
+    [
+        ("tenant, due, id", 500),
+        ("tenant, due", 500),
+        pytest.param("tenant, due, id", GIANT, marks=pytest.mark.proof),
+        pytest.param("tenant, due", GIANT, marks=pytest.mark.proof),
+    ],
+)
+def test_a_backlog_is_worked_off_whole_and_once(place: Place, columns: str, count: int) -> None:
     _open(place, columns)
-    _giant(place)
-    put_holds(place, range(1, 200), tenant="a")
-    put_holds(place, range(200, 400), tenant=None)
-    assert _till(place).run().released_count == GIANT + 399
-    assert statuses(place) == {"expired": GIANT + 399}
-    assert len(place.events()) == len(set(place.events())) == GIANT + 399
+    _giant(place, count)
+    put_holds(place, range(1, 100), tenant="a")
+    put_holds(place, range(200, 300), tenant=None)
+    assert _till(place).run().released_count == count + 199
+    assert statuses(place) == {"expired": count + 199}
+    assert len(place.events()) == len(set(place.events())) == count + 199
 
 
 def test_a_dead_head_of_one_tenant_keeps_nobody_waiting(place: Place) -> None:
@@ -135,19 +143,20 @@ def test_a_dead_head_of_one_tenant_keeps_nobody_waiting(place: Place) -> None:
     assert till.run().released_count == 11
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(data=st.data())
-def test_every_due_hold_is_found_once_whatever_comes_between(
-    place: Place, data: st.DataObject
-) -> None:
+@pytest.mark.parametrize("examples", [6, pytest.param(25, marks=pytest.mark.proof)])
+def test_every_due_hold_is_found_once_whatever_comes_between(place: Place, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(data=st.data())
+    def try_out(data: st.DataObject) -> None:
+        _find_all(place, data)
+
+    _open(place)
+    place.advance(TENTH)
+    try_out()
+
+
+def _find_all(place: Place, data: st.DataObject) -> None:
     """Holds of any tenant, due then or later, are written and committed at any moment of a pass."""
-    if place.clock.at == NOON:
-        _open(place)
-        place.advance(TENTH)
     _start_over(place)
     till = Till.open(place, cart(place, batch_size=10))
     tenants = st.sampled_from(["giant", "giant", "giant", "a", "b", "c", "", None])
@@ -178,8 +187,17 @@ def _start_over(place: Place) -> None:
         place.host.run(f"delete from {place.prefix}{table}")
 
 
-@pytest.mark.parametrize("statistics", ["none", "stale", "fresh"])
-@pytest.mark.parametrize("where", [" where status = 'held'", ""])
+@pytest.mark.parametrize(
+    ("statistics", "where"),
+    [
+        ("none", " where status = 'held'"),
+        ("stale", ""),
+        ("fresh", ""),
+        pytest.param("stale", " where status = 'held'", marks=pytest.mark.proof),
+        pytest.param("fresh", " where status = 'held'", marks=pytest.mark.proof),
+        pytest.param("none", "", marks=pytest.mark.proof),
+    ],
+)
 def test_the_steps_go_by_the_index_whatever_the_statistics_say(
     place: Place, statistics: str, where: str
 ) -> None:
