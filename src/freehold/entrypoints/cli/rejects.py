@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -49,7 +51,8 @@ class Rejects:
     def _remove_old(self) -> None:
         with self.path.open("rb") as file:
             begins = file.readline(len(_FIRST))
-        if begins != _FIRST:
+        is_left_by_kill = not begins and self.path.is_file()
+        if begins != _FIRST and not is_left_by_kill:
             raise RefusedByState(
                 f"{self.path} exists and is no file of rejected lines; name another with --rejects."
             )
@@ -61,22 +64,36 @@ class Rejects:
         if self.count <= SHOWN:
             self.first.append((line, reason))
         original = raw.decode(errors="surrogateescape").rstrip("\r\n")
-        csv.writer(self._opened(), lineterminator="\n").writerow((line, reason, original))
+        with self._told():
+            csv.writer(self._opened(), lineterminator="\n").writerow((line, reason, original))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say in a sentence why the file cannot be written, and what to do."""
+        try:
+            yield
+        except FileExistsError:
+            raise RefusedByState(
+                f"Somebody else made {self.path} meanwhile; import again with another --rejects."
+            ) from None
+        except OSError as error:
+            raise UsageError(
+                f"{self.path} cannot be written: {error.strerror}; import again with room for "
+                "it, or with another --rejects: what is in stays, and comes in once."
+            ) from None
 
     def _opened(self) -> TextIOWrapper:
         if self._file is None:
-            try:
-                self._file = open(  # noqa: SIM115 -- closed at exit; only this takes an opener
-                    self.path,
-                    "w",
-                    encoding="utf-8",
-                    errors="surrogateescape",
-                    newline="",
-                    opener=_private,
-                )
-            except OSError as error:
-                raise UsageError(f"{self.path} cannot be written: {error.strerror}.") from None
+            self._file = open(  # noqa: SIM115 -- closed at exit; only this takes an opener
+                self.path,
+                "x",
+                encoding="utf-8",
+                errors="surrogateescape",
+                newline="",
+                opener=_private,
+            )
             self._file.write(_FIRST.decode())
+            self._file.flush()  # so that what a kill leaves is known as ours
         return self._file
 
     def __enter__(self) -> Self:
@@ -88,8 +105,10 @@ class Rejects:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        if self._file is not None:
-            self._file.close()
+        if self._file is None:
+            return
+        with self._told(), self._file:
+            self._file.flush()
 
 
 def _private(path: str, flags: int) -> int:
