@@ -9,6 +9,7 @@ import pytest
 from freehold.bootstrap import open_ledger
 from freehold.ports.ledger import GuardKind
 from freehold.settings import load_settings
+from tests.e2e.command import freehold
 from tests.e2e.inprocess import Program
 from tests.e2e.shop import make_shop, statuses
 
@@ -126,3 +127,30 @@ def test_until_idle_takes_no_single_role(program: Program) -> None:
     ended = program("run", "--until-idle", "--role", "work")
     assert ended.code == 2
     assert "`freehold work`" in ended.sentence
+
+
+def test_a_slip_of_the_fingers_is_one_sentence(program: Program) -> None:
+    for words, says in (
+        (("plann",), "Did you mean 'plan'? `freehold --help`"),
+        (("status", "--jsn"), "No such option: --jsn. `freehold status --help`"),
+        (("attach", "cart", "--confirm", "1"), "Missing option '--by'."),
+        (("run", "--limit", "x"), "it must be a whole number"),
+        (("guard", "release", "cup", *WHO), "There is no rule named 'cup'"),
+        (("pause", "list", "--rule", "cart"), "takes no other option"),
+    ):
+        ended = program(*words)
+        assert (ended.code, ended.out) == (2, ""), words
+        assert says in ended.sentence
+    assert program("plan", "--tenant", "nobody").out == "cart: no hold of tenant 'nobody' is due\n"
+
+
+def test_a_status_fits_a_narrow_screen(program: Program) -> None:
+    program("run", "--until-idle")
+    shown = {
+        width: freehold("status", cwd=program.folder, COLUMNS=str(width)).out for width in (80, 120)
+    }
+    assert "put off" in shown[120]
+    assert "cart  ● active" in shown[80]
+    for width, text in shown.items():
+        assert "…" not in text
+        assert max(map(len, text.splitlines())) <= width

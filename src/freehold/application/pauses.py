@@ -62,7 +62,7 @@ def end_pause(ledger: Ledger, scope: Scope, rules: Sequence[str], actor: str, re
         before = next((one for one in tx.pauses.open() if scope_of(one) == scope), None)
         if before is None or not tx.pauses.end(role, rule, tenant):
             raise RefusedByState(
-                f"{subject(scope)} is not paused in role {role}; `freehold pause list` shows what is."
+                f"The {role} of {subject(scope)} is not paused; `freehold pause list` shows what is."
             )
         tx.rules.unsettle(rule)
         tx.actions.record(

@@ -49,7 +49,7 @@ _ORDER = [name for lines in PANELS.values() for name in lines]
 class InOrder(TyperGroup):
     """Lists commands in the order of the panels; one that stands in none comes last."""
 
-    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - the base class's
+    def list_commands(self, ctx: object) -> list[str]:
         """Return the commands' names in order."""
         return [name for name in _ORDER if name in self.commands] + [
             name for name in self.commands if name not in _ORDER

@@ -73,6 +73,10 @@ def release(
     person = Person(by, reason)
     call = invocation(context)
     with call.ledger() as ledger:
+        with ledger.transaction() as tx:
+            known = {one.rule for one in tx.guards.standing()}
+        if rule is not None and rule not in known:
+            call.settings().rule(rule)  # a rule that was removed may still be frozen
         released = release_guards(ledger, rule, person.name, person.reason)
 
     def text() -> None:

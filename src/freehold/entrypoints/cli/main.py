@@ -54,6 +54,10 @@ COMMAND_MODULES = (
 )
 
 
+_NO_NUMBER = "Input should be a valid integer, unable to parse string as an integer"
+_SAY_NUMBER = "it must be a whole number"
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"freehold {__version__}")
@@ -123,9 +127,14 @@ def _run(arguments: list[str]) -> int:
 
 
 def _other(error: Exception) -> int:
-    """Show usage errors as they come; anything else is a bug of ours, and says so."""
-    if hasattr(error, "show") and hasattr(error, "exit_code"):
-        error.show()
+    """Say a usage error in a sentence; anything else is a bug of ours, and says so."""
+    if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+        where = getattr(getattr(error, "ctx", None), "command_path", "freehold")
+        text = error.format_message().strip().replace("\n", " ").replace(_NO_NUMBER, _SAY_NUMBER)
+        if not text:  # a group without a command has shown its help
+            return int(error.exit_code)
+        stop = "" if text.endswith((".", "?", "!")) else "."
+        typer.echo(f"freehold: {text}{stop} `{where} --help` shows what there is.", err=True)
         return int(error.exit_code)
     if os.environ.get("FREEHOLD_TRACEBACK"):
         raise error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,6 +55,8 @@ def pause(
     """
     call = invocation(context)
     if role == LIST:
+        if any((by, reason, rule, tenant, until, span)):
+            raise UsageError("`freehold pause list` shows every pause and takes no other option.")
         _list(call)
         return
     from freehold.application.pauses import begin_pause, subject
@@ -144,16 +146,21 @@ def _until(until: str | None, span: str | None, now: datetime) -> datetime | Non
         raise UsageError("Give either --until or --for.")
     if span is not None:
         try:
-            return now + parse_duration(span)
+            length = parse_duration(span)
         except ScheduleError as error:
             raise UsageError(f"--for {span!r}: {error}.") from error
+        if not length:
+            raise UsageError(f"--for {span!r} is over at once; say how long.")
+        return now + length
     return None if until is None else _instant(until, now)
 
 
 def _instant(text: str, now: datetime) -> datetime:
     try:
         at = datetime.fromisoformat(text)
-    except ValueError as error:
+        if at.tzinfo is not None:
+            at = at.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise UsageError(
             f"--until {text!r} is no instant; write it as in 2026-05-01T18:00+02:00."
         ) from error

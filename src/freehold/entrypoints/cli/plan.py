@@ -49,11 +49,14 @@ def plan(
         {**asdict(one), "estimate": one.estimate.total_seconds(), "stopped": stopped.get(one.rule)}
         for one in plans
     ]
-    call.show(data, lambda: _print(plans, stopped))
+    call.show(data, lambda: _print(plans, stopped, tenant))
 
 
-def _print(plans: list[RulePlan], stopped: dict[str, str]) -> None:
+def _print(plans: list[RulePlan], stopped: dict[str, str], tenant: str | None) -> None:
     for one in plans:
+        if tenant is not None and not one.due_count:
+            typer.echo(f"{one.rule}: no hold of tenant {tenant!r} is due")
+            continue
         _print_rule(one)
         if one.rule in stopped:
             typer.echo(f"  stopped      {stopped[one.rule]}")

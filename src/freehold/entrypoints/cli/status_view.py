@@ -36,7 +36,7 @@ def show(seen: Status, console: Console | None = None) -> None:
     console.print(_verdict(seen, boxed=console.is_terminal and not console.no_color))
     console.print(
         Group(
-            _waiting(seen),
+            _fitting(seen, console),
             Text(),
             Text("In the last hour, with the lag from due to commit:", style="dim"),
             _ended(seen),
@@ -66,23 +66,40 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _waiting(seen: Status) -> Table:
-    table = _table(
-        "rule", "condition", "ready", "leased", "retrying", "put off", "review", "oldest due",
-        "promise", "no due", "scan",
-    )  # fmt: skip
-    for row in seen.rules:
-        table.add_row(
-            f"[bold]{escape(row.rule.name)}[/]",
-            _condition(row, seen.now),
-            *(number(row.count(one)) for one in _shown_states()),
-            _review(row),
-            _oldest(row, seen.now),
-            span(row.rule.promise),
-            _empty(row),
-            _scan(row, seen.now),
-        )
-    return table
+WAITING = (
+    "rule", "condition", "ready", "leased", "retrying", "put off", "review", "oldest due",
+    "promise", "no due", "scan",
+)  # fmt: skip
+
+
+def _fitting(seen: Status, console: Console) -> Table:
+    """Return the rules as a table; where that is too wide, a sentence of what there is of each."""
+    rows = [_cells(row, seen.now) for row in seen.rules]
+    table = _table(*WAITING)
+    for cells in rows:
+        table.add_row(*cells)
+    wide = console.options.update(max_width=1_000)
+    if console.measure(table, options=wide).maximum <= console.width:
+        return table
+    narrow = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for cells in rows:
+        named = zip(WAITING[2:], cells[2:], strict=True)
+        parts = [f"{name} {cell}" for name, cell in named if cell != _NOTHING]
+        narrow.add_row(cells[0], f"{cells[1]}\n{', '.join(parts)}")
+    return narrow
+
+
+def _cells(row: RuleStatus, now: datetime) -> list[str]:
+    return [
+        f"[bold]{escape(row.rule.name)}[/]",
+        _condition(row, now),
+        *(number(row.count(one)) for one in _shown_states()),
+        _review(row),
+        _oldest(row, now),
+        span(row.rule.promise),
+        _empty(row),
+        _scan(row, now),
+    ]
 
 
 def _shown_states() -> tuple[OperationState, ...]:
