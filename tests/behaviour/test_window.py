@@ -21,6 +21,7 @@ from tests.behaviour.place import NOON
 from tests.behaviour.till import Till, cart, dead, open_table, put_holds, refuse, statuses
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from freehold.ports.system import Checkpoint
@@ -140,6 +141,40 @@ def test_poison_rows_of_a_window_become_operations(place: Place) -> None:
     assert till.run().released_count == 10
     assert windows(place) == []
     assert_clean(till)
+
+
+class OnReach:
+    """Does something at the n-th reach of a boundary."""
+
+    def __init__(self, boundary: Boundary, nth: int, step: Callable[[], object]) -> None:
+        self.boundary = boundary
+        self.left = nth
+        self.step = step
+
+    def reach(self, boundary: Boundary) -> None:
+        self.left -= boundary is self.boundary
+        if self.left == 0 and boundary is self.boundary:
+            self.step()
+
+
+def test_a_refused_row_that_goes_meanwhile_is_nobodys(pg: Place) -> None:
+    """Refused released and written down; gone when it is to be noted as malformed."""
+    open_table(pg)
+    put_holds(pg, [7])
+    refuse(pg, "true", "no")
+    Till.open(pg, windowed(pg)).scanner.scan(windowed(pg))
+    pg.host.run(
+        "create function no() returns trigger language plpgsql as "
+        "$$ begin raise exception 'no'; end $$"
+    )
+    pg.host.run(
+        "create trigger no before insert on freehold.operation for each row execute function no()"
+    )
+    gone = OnReach(Boundary.DUE_READ, 2, lambda: pg.door().run("delete from hold"))
+    till = Till.open(pg, windowed(pg, batch_size=1), gone)
+    assert till.worker.work(till.rule).batch.released_count == 0
+    assert closed(pg) == [("window: 0 released, 0 handed on", 1)]
+    assert dead(pg) == {}
 
 
 def test_a_row_that_the_host_holds_is_handed_on(pg: Place) -> None:

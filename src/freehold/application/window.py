@@ -197,7 +197,10 @@ class WindowWorker:
             raise error
         begins_at = run.window.begins_at - OVERLAP
         with self._tools.ledger.transaction() as tx:
-            row = tx.holds(run.rule).find_due(run.after, 1, begins_at)[0]
+            rows = tx.holds(run.rule).find_due(run.after, 1, begins_at)
+            if not rows:
+                return _Page(_Next.END)  # the host took it away meanwhile
+            row = rows[0]
             count = tx.operations.enqueue([malformed(run.rule, row, str(error))], None)
         return _Page(after=ScanCursor(row.due or "", row.hold_key), handed_on_count=count)
 
