@@ -145,6 +145,8 @@ def test_mistakes_are_sentences(lite: Program) -> None:
         assert (ended.code, ended.out) == (2, ""), words
         assert says in ended.sentence, words
         assert "secret" not in ended.err
+    for kind in ("hold", "unit"):
+        assert lite(kind, "list", "--after", "9" * 20).code == 2, kind
 
 
 def test_holds_are_refused_while_they_are_off(lite: Program) -> None:

@@ -133,7 +133,9 @@ def test_mistakes_are_sentences(
         ("pause", "work", "--rule", "cup", *WHO),
         ("pause", "work", "--tenant", "", *WHO),
         ("pause", "work", "--for", "soon", *WHO),
+        ("pause", "work", "--for", "0s", *WHO),
         ("pause", "work", "--until", "2999-01-01T00:00", *WHO),
+        ("pause", "work", "--until", "9999-12-31T23:59:59-12:00", *WHO),
         ("pause", "work", "--until", "2001-01-01T00:00Z", *WHO),
         ("pause", "work", "--until", "2999-01-01T00:00Z", "--for", "1h", *WHO),
     ):

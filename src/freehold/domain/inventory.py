@@ -29,7 +29,7 @@ from freehold.domain.rules import (
 
 RULE_NAME = "holds"
 TEXT_LENGTH_MAX = 200  # characters; ids, names and references stand in indexes
-UNIT_ID_MAX = 2**63 - 1  # of a bigint
+ID_MAX = 2**63 - 1  # of a bigint
 REPORT_HOUR_MAX = 23
 _UNWRITABLE = re.compile(r"[\0\ud800-\udfff]")  # NUL, and what no encoding can write
 _TABLES = {"postgres": TableName("hold", "freehold"), "sqlite": TableName("freehold_hold")}
@@ -130,7 +130,7 @@ class NewHold:
     def __post_init__(self) -> None:
         _in_utc("hold_until", self.hold_until)
         check_text("tenant id", self.tenant)
-        if isinstance(self.unit_id, bool) or not 0 <= self.unit_id <= UNIT_ID_MAX:
+        if isinstance(self.unit_id, bool) or not 0 <= self.unit_id <= ID_MAX:
             raise UnknownUnit("No unit has this id; see `freehold unit list`.")
         if self.reference is not None:
             check_text("reference", self.reference)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freehold.domain.errors import UnknownHold, UsageError
-from freehold.domain.inventory import HoldStatus
+from freehold.domain.inventory import ID_MAX, HoldStatus
 from freehold.entrypoints.cli.context import Invocation, invocation
 from freehold.entrypoints.cli.hold_asked import (
     by_key,
@@ -223,7 +223,9 @@ def list_(
     status: Annotated[
         list[HoldStatus] | None, typer.Option("--status", help="With this status; repeatable.")
     ] = None,
-    after: Annotated[int, typer.Option("--after", min=0, help="Go on behind this id.")] = 0,
+    after: Annotated[
+        int, typer.Option("--after", min=0, max=ID_MAX, help="Go on behind this id.")
+    ] = 0,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many.")] = 50,
     tokens: Tokens = False,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from freehold.domain.errors import UnknownHold, UnknownUnit, UsageError
+from freehold.domain.inventory import ID_MAX
 
 if TYPE_CHECKING:
     from freehold.adapters.sql.ledger import SqlLedger
@@ -95,7 +96,7 @@ def by_key(tx: Transaction, key: str) -> Hold | None:
     if not (key.isascii() and key.isdigit()):
         return next(iter(tx.own_holds.granted([read_token(key)])), None)
     number = int(key)
-    return next(iter(tx.own_holds.read([number])), None) if number < 2**63 else None
+    return next(iter(tx.own_holds.read([number])), None) if number <= ID_MAX else None
 
 
 def held_until(

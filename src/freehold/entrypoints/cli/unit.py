@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freehold.domain.errors import UsageError
+from freehold.domain.inventory import ID_MAX
 from freehold.entrypoints.cli.context import invocation, people
 from freehold.entrypoints.cli.importing import DryRun, File, RejectsFile, import_file
 
@@ -67,7 +68,9 @@ def list_(
     tenant: Annotated[
         str | None, typer.Option("--tenant", "-t", help="Of one tenant only.")
     ] = None,
-    after: Annotated[int, typer.Option("--after", min=0, help="Go on behind this id.")] = 0,
+    after: Annotated[
+        int, typer.Option("--after", min=0, max=ID_MAX, help="Go on behind this id.")
+    ] = 0,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many.")] = 100,
 ) -> None:
     """List units in the order of their ids.
