@@ -6,11 +6,13 @@ applications says; what a host does not commit it does not count.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import signal
 import sqlite3
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -33,7 +35,7 @@ from tests.chaos.journal import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from freehold.domain.rules import Rule
@@ -87,9 +89,20 @@ class Host:
                 self.door.rows(f"pragma busy_timeout = {PATIENCE_MS}")
             while not self.stopping:
                 self.turns += 1
-                self._turn(f"{self.number}-{self.turns}")
+                with self._alone():
+                    self._turn(f"{self.number}-{self.turns}")
                 time.sleep(self.dice.uniform(0, PAUSE_SECONDS))
         return self.turns
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let one host at a time write on SQLite, so that only Freehold can make it wait."""
+        if self.door.dialect != "sqlite":
+            yield
+            return
+        with (self.folder / "hosts.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _turn(self, number: str) -> None:
         """Run one transaction; the database may ask to repeat it, which the next one does."""
