@@ -35,8 +35,9 @@ create table {s}host_clock (
 );
 create index host_clock_newest on {s}host_clock (database_at);
 
-alter table {s}rule_state add column scanned_at timestamptz;
-alter table {s}rule_state add column unsettled_at timestamptz;
-
 create index operation_paused on {s}operation (rule, tenant, id)
     where state = 'deferred' and reason = 'paused';
+
+-- Last: every transaction reads this table, and would wait while an index is made.
+alter table {s}rule_state add column scanned_at timestamptz;
+alter table {s}rule_state add column unsettled_at timestamptz;

@@ -1,9 +1,5 @@
 -- What is kept for how long; and in tallies the longest lag exactly, and attempts beyond the first.
 
-alter table {s}tally
-    add column lag_max_seconds double precision,
-    add column redelivery_count integer not null default 0;
-
 create index attempt_failed_at on {s}attempt (failed_at, operation_id);
 create index record_default_finished_at on {s}record_default (finished_at);
 
@@ -24,5 +20,10 @@ create table {s}prune_round (
     touched_at timestamptz not null,
     finished_at timestamptz
 );
+
+-- Last: every release writes to this table, and would wait while an index is made.
+alter table {s}tally
+    add column lag_max_seconds double precision,
+    add column redelivery_count integer not null default 0;
 
 create view {s}unreported_tally as select id from {s}tally where false;
