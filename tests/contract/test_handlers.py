@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,32 @@ def test_a_function_that_cannot_be_stopped_ends_the_process() -> None:
         _, status = os.waitpid(started.pid, 0)
         started._ended = True
     assert os.waitstatus_to_exitcode(status) == 1
+
+
+@pytest.mark.parametrize("leave", [lambda: None, sys.exit], ids=["returns", "exits"])
+@pytest.mark.timeout(60, method="signal")
+def test_a_child_that_a_function_forks_ends_with_the_function(leave: Callable[[], None]) -> None:
+    """It would go on as a second worker in the transaction of the first."""
+    reader, writer = os.pipe()
+
+    def forks(_: ExpiredBatch) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python 3.12 warns of the watching thread
+            pid = os.fork()
+        if pid == 0:
+            return leave()
+        assert os.waitpid(pid, 0)[1] == 0
+        return None
+
+    def run(wire: Wire) -> None:
+        PythonHandler(RULE, forks, seconds=60).run(BATCH, nothing)
+        os.write(writer, b".")
+
+    with fork(run) as started:
+        started.end()
+    os.close(writer)
+    with os.fdopen(reader, "rb") as done:
+        assert done.read() == b"."
 
 
 def test_a_failure_is_placed_in_the_customers_own_file() -> None:

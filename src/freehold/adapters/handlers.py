@@ -112,11 +112,14 @@ class PythonHandler:
         """Call the function once, under its time limit."""
         watch = _Watch(self._seconds, self._grace_seconds, cancel, self._give_up)
         error: BaseException | None = None
+        caller = os.getpid()
         try:
             try:
                 watch.start()
                 self._function(batch)
             finally:
+                if os.getpid() != caller:
+                    os._exit(0)  # a child that it forked: the transaction is its parent's
                 watch.end()
         except BaseException as raised:  # noqa: BLE001 - whatever it is, the rows answer for it
             error = raised
