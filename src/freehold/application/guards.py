@@ -165,6 +165,10 @@ def release_guards(ledger: Ledger, rule: str | None, actor: str, reason: str) ->
             raise RefusedByState(_nothing(rule, standing))
         for one in chosen:
             _release(tx, one, actor, reason)
+        for (
+            one
+        ) in chosen:  # behind all row locks: the log's chain is locked by whoever writes to it
+            tx.actions.record(_act(one, actor, reason))
     return chosen
 
 
@@ -173,8 +177,11 @@ def _release(tx: Transaction, guard: Guard, actor: str, reason: str) -> None:
     if guard.kind is GuardKind.CLOCK:
         tx.clocks.forget()
     tx.rules.unsettle(guard.rule)
-    act = Act(actor, "guard release", guard.rule or "all rules", reason, guard.reason, "released")
-    tx.actions.record(act)
+
+
+def _act(guard: Guard, actor: str, reason: str) -> Act:
+    subject = guard.rule or "all rules"
+    return Act(actor, "guard release", subject, reason, guard.reason, "released")
 
 
 def _nothing(rule: str | None, standing: Sequence[Guard]) -> str:
