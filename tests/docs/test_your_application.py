@@ -79,9 +79,9 @@ def postgres_shop(servers: Servers, tmp_path: Path) -> Iterator[str]:
 
 def attach(folder: Path, url: str, rule: str) -> None:
     (folder / "freehold.toml").write_text(f'[database]\nurl = "{url}"\n\n{rule}')
-    assert freehold("config", "check", cwd=folder).code == 0
-    assert freehold("doctor", cwd=folder).code == 0
-    assert freehold("db", "upgrade", cwd=folder).code == 0
+    for words in (("config", "check"), ("doctor",), ("db", "upgrade")):
+        ended = freehold(*words, cwd=folder)
+        assert ended.code == 0, ended.out + ended.err
 
 
 def test_the_statements(postgres_shop: str, tmp_path: Path) -> None:
@@ -157,7 +157,9 @@ def test_node_on_postgres(postgres_shop: str, tmp_path: Path) -> None:
         def call(name: str, *values: object) -> object:
             stdin.write(json.dumps([name, *values], default=str) + "\n")
             stdin.flush()
-            return json.loads(stdout.readline())["answer"]
+            line = stdout.readline()
+            assert line, f"the driver ended with {driver.wait(30)} and left its reason on stderr"
+            return json.loads(line)["answer"]
 
         play(Application(tmp_path, call))
         stdin.close()
@@ -168,6 +170,7 @@ def play(shop: Application) -> None:
     """Go through a guest's possible ways while a worker runs, and compare with the page."""
     call = shop.call
     with Running(shop.folder) as worker:
+        worker.wait_for("started")
         token = call("grant", 1)
         assert token
         assert not call("grant", 1)
@@ -190,6 +193,8 @@ def play(shop: Application) -> None:
         assert call("late", 3, "p3")
         assert not call("late", 3, "p4")
         assert worker.stop() == 0
-    seats = {row["key"]: row for row in freehold("why", "3", "--json", cwd=shop.folder).data}
+    told = freehold("why", "3", "--json", cwd=shop.folder)
+    assert told.code == 0, told.err
+    seats = {row["key"]: row for row in told.data}
     assert seats["3"]["row"]["status"] == "sold"
     assert freehold("audit", cwd=shop.folder).code == 0

@@ -42,6 +42,7 @@ class Running:
         assert self._process.stderr is not None
         line = self._process.stderr.readline()
         assert line, "the service ended"
+        assert line.startswith("{"), f"no log line: {line}{self._process.stderr.read()}"
         entry: dict[str, object] = json.loads(line)
         return entry
 
