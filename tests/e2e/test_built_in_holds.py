@@ -82,7 +82,7 @@ def test_what_is_in_the_way_is_told_with_its_end(lite: Program) -> None:
         *("--from", "2099-07-02", "--to", "2099-07-05"),
     )
     assert refused.code == 6
-    assert f"by hold {made['id']} until 2098-12-31T23:00:00+00:00" in refused.sentence
+    assert f"by hold {made['id']} until 2098-12-31 23:00:00 UTC" in refused.sentence
     create(lite, "--from", "2099-07-03T11:00", "--to", "2099-07-05")
     lite("hold", "confirm", made["token"])
     taken = lite("hold", "create", "-t", "harbour", "-u", "Room 1", *STAY)

@@ -132,8 +132,8 @@ def _refuse_taken(tx: Transaction, found: Sequence[Hold]) -> None:
     if live:
         last = max(live, key=lambda one: one.hold_until)
         raise HoldTaken(
-            f"Unit {last.unit_id} is held by hold {last.id} until {last.hold_until.isoformat()}; "
-            "ask again then, or choose another unit or stay.",
+            f"Unit {last.unit_id} is held by hold {last.id} until "
+            f"{last.hold_until:%Y-%m-%d %H:%M:%S} UTC; ask again then, or choose another unit or stay.",
             hold_id=last.id,
             hold_until=last.hold_until,
         )

@@ -72,7 +72,7 @@ def owner_and_unit(tx: Transaction, tenant: str, name: str) -> tuple[Tenant, Uni
     if found is None:
         raise UnknownUnit(
             f"Tenant {tenant!r} has no unit {name!r}; add it with `freehold unit add`, or see "
-            "`freehold unit list --tenant`."
+            f"`freehold unit list --tenant {tenant}`."
         )
     return owner, found
 

@@ -125,8 +125,8 @@ def print_many(found: Sequence[SeenHold], *, tokens: bool) -> None:
     table.add_column("id", justify="right", no_wrap=True)
     table.add_column("tenant")
     table.add_column("unit")
-    for name in ("status", "from", "to", "held until"):
-        table.add_column(name, no_wrap=True)
+    for name in ("status", "from", "to", "held until"):  # on a narrow screen the time stands below
+        table.add_column(name, min_width=10)
     for name in (*(["zone"] if len(zones) > 1 else []), "reference"):
         table.add_column(name)
     if tokens:

@@ -79,6 +79,8 @@ def list_(
     """
     call = invocation(context)
     with call.ledger() as ledger, ledger.transaction() as tx:
+        if tenant is not None and not tx.tenants.read([tenant]):
+            raise UsageError(f"There is no tenant {tenant!r}; see `freehold tenant list`.")
         found = list(tx.units.find(tenant, after, limit))
     call.show([_data(one) for one in found], lambda: _print(found, limit))
 
