@@ -144,6 +144,8 @@ def test_mistakes_are_sentences(
         assert said.out == ""
         assert said.err.startswith("freehold: ")
         assert said.err.count("\n") == 1
+    assert _run_command(["pause", "scan", "--until", "2999-01-01T00:30+02:00", *WHO]) == 0
+    assert "until 2998-12-31 22:30:00 UTC" in capsys.readouterr().out
     assert _run_command(["pause", "relay", *WHO]) == 2
     assert "choose one of scan, work" in capsys.readouterr().err
 
