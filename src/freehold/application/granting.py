@@ -155,7 +155,7 @@ def _require_release(tx: Transaction, rule: Rule, lapsed: Hold) -> None:
 
 def _not_yet_released(lapsed: Hold) -> HoldTaken:
     return HoldTaken(
-        f"Hold {lapsed.id} is in the way: it lapsed at {lapsed.hold_until.isoformat()} and is not "
+        f"Hold {lapsed.id} is in the way: it lapsed at {lapsed.hold_until:%Y-%m-%d %H:%M:%S} UTC and is not "
         "yet released; ask again in a moment, or see `freehold why`.",
         hold_id=lapsed.id,
         hold_until=lapsed.hold_until,
@@ -240,5 +240,8 @@ def _granted(tx: Transaction, token: UUID) -> Hold:
 
 def _how_it_ended(hold: Hold) -> str:
     if hold.status is HoldStatus.HELD:
-        return f"Hold {hold.id} lapsed at {hold.hold_until.isoformat()}."
-    return f"Hold {hold.id} is {hold.status} already."
+        return (
+            f"Hold {hold.id} lapsed at {hold.hold_until:%Y-%m-%d %H:%M:%S} UTC; ask for a new hold, "
+            "if the stay is still free."
+        )
+    return f"Hold {hold.id} is {hold.status} already; look at it with `freehold hold show`."
