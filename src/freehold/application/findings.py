@@ -31,10 +31,12 @@ def _of_all(seen: Status) -> Iterator[str]:
     everywhere = {one.id: one for state in states for one in state.guards if one.rule is None}
     for guard in everywhere.values():
         yield f"All releases are frozen: {guard.reason.rstrip('.')}."
-    for guard in seen.guards:
+    told = {one.id for state in states for one in state.guards}
+    for guard in (one for one in seen.guards if one.id not in told):
         whose = "all rules" if guard.rule is None else guard.rule
         yield f"Releases of {whose} are frozen: {guard.reason.rstrip('.')}; see `freehold guard show`."
-    for pause in seen.pauses:
+    known = {row.rule.name for row in seen.rules}
+    for pause in (one for one in seen.pauses if one.rule not in known):
         whose = "every rule" if pause.rule is None else pause.rule
         tenant = "" if pause.tenant is None else f", tenant {pause.tenant}"
         yield f"{pause.role.capitalize()} of {whose}{tenant} is paused {pause}."
@@ -91,7 +93,8 @@ def _condition(row: RuleStatus) -> Iterator[str]:
 
 def _pauses(row: RuleStatus, now: datetime) -> Iterator[str]:
     """Say what people paused; of many tenants the first few."""
-    standing = [one for one in row.state.pauses if one.stands(now)] if row.state else []
+    pauses = row.state.pauses if row.state else ()
+    standing = [one for one in pauses if one.rule is not None and one.stands(now)]
     for one in standing[:PAUSES_SHOWN]:
         whose = "" if one.tenant is None else f" for tenant {one.tenant}"
         yield f"The {one.role} of {row.rule.name}{whose} is paused {one}."
