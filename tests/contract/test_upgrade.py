@@ -6,8 +6,14 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import psycopg
+import pytest
+
 from freehold.adapters.sql import migrations
+from freehold.adapters.sql.postgres import PostgresSession
+from freehold.adapters.sql.session import Limits
 from freehold.bootstrap import open_session
+from freehold.domain.errors import RefusedByState
 from freehold.domain.names import digest
 from freehold.settings import DatabaseSettings, Settings
 from freehold.testing.backdoor import BackDoor
@@ -18,7 +24,7 @@ from tests.growth.grounds import RULE, TABLE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pytest
+    from freehold.adapters.sql.session import Session
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 AT = "'2026-03-10T11:00:00.000000Z'"
@@ -108,12 +114,17 @@ def _statements() -> Sequence[str]:
     ]
 
 
-def test_the_first_installation_goes_on(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = open_session(Settings(DatabaseSettings(database_url)), considerate=False)
+def _install_first(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     every = migrations.migrations
     with monkeypatch.context() as then:
         then.setattr(migrations, "migrations", lambda dialect: every(dialect)[:1])
         assert [one.version for one in migrations.upgrade(session)] == [1]
+
+
+def test_the_first_installation_goes_on(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = open_session(Settings(DatabaseSettings(database_url)), considerate=False)
+    every = migrations.migrations
+    _install_first(session, monkeypatch)
     with BackDoor(database_url) as door:
         for statement in _statements():
             door.execute(statement)
@@ -138,3 +149,19 @@ def test_the_first_installation_goes_on(database_url: str, monkeypatch: pytest.M
         ("9", "expired", 1),
     ]
     assert open_now == [("4", "dead")]
+
+
+@pytest.mark.postgres
+def test_a_migration_that_takes_too_long_says_what_to_do(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = PostgresSession(
+        postgres_url, limits=Limits(lock_timeout_ms=60_000, statement_timeout_ms=1_000)
+    )
+    _install_first(session, monkeypatch)
+    with psycopg.connect(postgres_url) as host:
+        host.execute("select 1 from freehold.operation")  # a large table takes no longer than this
+        with pytest.raises(RefusedByState, match=r"Migration 2 .* statement_timeout allows"):
+            migrations.upgrade(session)
+    assert len(migrations.upgrade(session)) == len(migrations.migrations("postgres")) - 1
+    session.close()

@@ -12,7 +12,13 @@ from importlib.resources import files
 
 from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
-from freehold.domain.errors import DatabaseError, RefusedByState, RuleRefused, UsageError
+from freehold.domain.errors import (
+    DatabaseError,
+    RefusedByState,
+    RuleRefused,
+    StatementTimedOut,
+    UsageError,
+)
 
 PREFIXES = {"sqlite": "freehold_", "postgres": "freehold."}
 
@@ -92,7 +98,8 @@ def upgrade(session: Session) -> Sequence[Migration]:
     Crash: a migration is applied whole or not at all.
 
     Raises:
-        RefusedByState: an applied migration differs from the released file.
+        RefusedByState: an applied migration differs from the released file, or one cannot be
+            applied: rights are missing, or the tables are too large for the time limit.
     """
     tampered = [text for text in problems(session) if "is not applied" not in text]
     if tampered:
@@ -128,6 +135,8 @@ def _apply(session: Session, migration: Migration) -> bool:
         session.rollback()
         if isinstance(error, RuleRefused):
             raise _cannot(migration, error) from error
+        if isinstance(error, StatementTimedOut):
+            raise _too_slow(migration) from error
         raise
     return True
 
@@ -136,6 +145,14 @@ def _cannot(migration: Migration, error: DatabaseError) -> RefusedByState:
     return RefusedByState(
         f"Migration {migration.version} ({migration.name}) could not be applied: {error}. "
         "Nothing was changed; grant CREATE on the database and run `freehold db upgrade` again."
+    )
+
+
+def _too_slow(migration: Migration) -> RefusedByState:
+    return RefusedByState(
+        f"Migration {migration.version} ({migration.name}) takes longer on tables of this size than "
+        "[database] statement_timeout allows. Nothing was changed; run "
+        "`FREEHOLD_DATABASE__STATEMENT_TIMEOUT=10m freehold db upgrade`."
     )
 
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from freehold.domain.errors import DatabaseAway, DatabaseBusy, FreeholdError, RuleRefused
+from freehold.domain.errors import (
+    DatabaseAway,
+    DatabaseBusy,
+    FreeholdError,
+    RuleRefused,
+    StatementTimedOut,
+)
 
 
 def sentence(error: FreeholdError) -> str:
@@ -17,6 +23,11 @@ def sentence(error: FreeholdError) -> str:
         return (
             f"The database is locked by another program ({error}). Nothing was lost; try again "
             "when it is done."
+        )
+    if isinstance(error, StatementTimedOut):
+        return (
+            f"The database took longer than [database] statement_timeout allows ({error}). Nothing "
+            "was lost; `freehold doctor` says which index is missing, or raise the limit and try again."
         )
     if isinstance(error, RuleRefused):
         return (
