@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,13 +14,14 @@ from freehold.application.remap import follow_mappings
 from freehold.application.review import Person, Review
 from freehold.domain.errors import UsageError
 from freehold.domain.expiry import SkipReason
-from freehold.domain.rules import Condition, Predicate, Rule, SetColumns, Test
+from freehold.domain.rules import Condition, Predicate, Rule, SetColumns, TenantSource, Test
 from tests.behaviour.till import Till, cart, due_spec, open_table, put_holds, refuse, statuses
 
 if TYPE_CHECKING:
     from tests.behaviour.place import Place
 
 LONG = timedelta(hours=2)
+DUE_TYPES = {"postgres": "timestamptz", "sqlite": "text"}
 
 
 def held_or_kept() -> Predicate:
@@ -97,6 +98,32 @@ def test_two_versions_at_once_release_each_hold_once(place: Place) -> None:
     assert found["expired"] + found["lapsed"] == 120
     assert place.table("operation", "id") == []
     assert place.ends()["expired"] == 120
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tenant": TenantSource("note")},
+        {"fence": ("token", "qty")},
+        {"fence": ()},
+        {"due": None},
+    ],
+    ids=["tenant", "more fence", "less fence", "due"],
+)
+def test_what_another_mapping_released_is_not_judged_by_this_one(
+    place: Place, changes: dict[str, Any]
+) -> None:
+    """Its records name tenant and granting by columns that the new mapping may not have."""
+    scanned(place, cart(place))
+    Till.open(place, cart(place)).run()
+    place.host.run("alter table hold add column until " + DUE_TYPES[place.dialect])
+    if "due" in changes:
+        changes = {"due": due_spec(place, "until")}
+    put_holds(place, range(11, 14), note="n")
+    place.host.run("update hold set until = due where status = 'held'")
+    till = Till.open(place, cart(place, **changes))
+    assert till.run().released_count == 3
+    assert_clean(till)
 
 
 def test_an_operation_in_review_is_built_anew_after_its_requeue(place: Place) -> None:

@@ -163,17 +163,28 @@ class SqlAudit:
 
 
 def image_slots(rule: Rule, dialect: str) -> dict[str, str]:
-    """Return identity and tenant out of a record's before-image, spelled as those of a row."""
+    """Return identity and tenant out of a record's before-image, spelled as those of a row.
+
+    An image of other columns was taken under another mapping, and says nothing about this one.
+    """
     spelling: Spelling = {"postgres": PostgresSpelling, "sqlite": SqliteSpelling}[dialect]()
 
     def text(name: str) -> str:
-        literal = name.replace("'", "''")
-        return f"(o.before_image ->> '{literal}')"
+        return f"(o.before_image ->> {_literal(name)})"
 
+    keys = {"postgres": "json_object_keys", "sqlite": "json_each"}[dialect]
+    columns = rule.mapped_columns
+    same = [f"(select count(*) from {keys}(o.before_image)) = {len(columns)}"]
+    same += [f"(o.before_image -> {_literal(name)}) is not null" for name in columns]
     return {
+        "of_this_mapping": " and ".join(same),
         "image_identity": spelling.pack([text(name) for name in rule.identity_columns]),
         "image_tenant": text(rule.tenant.column or ""),
     }
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _rolls_up(rule: Rule) -> bool:

@@ -194,13 +194,14 @@ where {identity} = o.identity and o.tenant is distinct from {tenant}
 limit :limit
 
 -- name: tenant_of_record
--- Purpose: find expired records whose tenant is not the one in their before-image.
+-- Purpose: find expired records whose tenant is not the one in their before-image; what another
+-- mapping released may have had its tenant elsewhere.
 -- Caller: adapters.sql.audit
 -- Index: record_hold
 select o.rule, o.hold_key, o.operation_id, 'the tenant is ' || coalesce(o.tenant, 'nobody') || ', the released row said ' || coalesce({image_tenant}, 'nobody')
 from {s}record o
 where o.rule = :rule and o.outcome = 'expired' and o.finished_at >= :since
-  and o.tenant is distinct from {image_tenant}
+  and o.tenant is distinct from {image_tenant} and {of_this_mapping}
 limit :limit
 
 -- name: released_but_held
@@ -219,13 +220,14 @@ where o.rule = :rule and o.outcome = 'expired' and o.finished_at >= :since
 limit :limit
 
 -- name: released_images
--- Purpose: page through what expired records say that they released.
+-- Purpose: page through what expired records of this mapping say that they released; another one
+-- may have named a granting by other columns.
 -- Caller: adapters.sql.audit
 -- Index: record_hold
 select o.operation_id, o.hold_key, o.digest, {image_identity}
 from {s}record o
 where o.rule = :rule and o.outcome = 'expired' and o.finished_at >= :since
-  and (o.hold_key, o.operation_id) > (:after_key, :after_id)
+  and (o.hold_key, o.operation_id) > (:after_key, :after_id) and {of_this_mapping}
 order by o.hold_key, o.operation_id limit :limit
 
 -- name: acts
