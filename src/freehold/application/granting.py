@@ -71,7 +71,7 @@ def grant(tx: Transaction, rule: Rule, new: NewHold, checkpoint: Checkpoint) -> 
             return Granted(before, is_new=False)
         _require_unit(tx, new)
         _clear_way(tx, rule, new, checkpoint)
-    raise HoldTaken(f"Others took unit {new.unit_id} meanwhile; ask again.")
+    raise HoldTaken(f"Others took unit {_name(tx, new.unit_id)} meanwhile; ask again.")
 
 
 def _granted_before(tx: Transaction, new: NewHold) -> Hold | None:
@@ -99,12 +99,17 @@ def _require_unit(tx: Transaction, new: NewHold) -> None:
         )
     if not unit.active:
         raise RefusedByState(
-            f"Unit {new.unit_id} is not active; `freehold unit list` shows why not."
+            f"Unit {unit.name} is not active; `freehold unit list` shows why not."
         )
     if not all(tenant.active for tenant in tx.tenants.read([new.tenant])):
         raise RefusedByState(
             f"Tenant {new.tenant} is not active; `freehold tenant set` changes it."
         )
+
+
+def _name(tx: Transaction, unit_id: int) -> str:
+    """Return the name that its tenant knows a unit by."""
+    return next((unit.name for unit in tx.units.read([unit_id])), str(unit_id))
 
 
 def _clear_way(tx: Transaction, rule: Rule, new: NewHold, checkpoint: Checkpoint) -> None:
@@ -125,14 +130,14 @@ def _refuse_taken(tx: Transaction, found: Sequence[Hold]) -> None:
     for one in live:
         if one.status is HoldStatus.CONFIRMED:
             raise HoldTaken(
-                f"Unit {one.unit_id} is taken by hold {one.id}, which is confirmed; "
+                f"Unit {_name(tx, one.unit_id)} is taken by hold {one.id}, which is confirmed; "
                 "choose another unit or stay.",
                 hold_id=one.id,
             )
     if live:
         last = max(live, key=lambda one: one.hold_until)
         raise HoldTaken(
-            f"Unit {last.unit_id} is held by hold {last.id} until "
+            f"Unit {_name(tx, last.unit_id)} is held by hold {last.id} until "
             f"{last.hold_until:%Y-%m-%d %H:%M:%S} UTC; ask again then, or choose another unit or stay.",
             hold_id=last.id,
             hold_until=last.hold_until,
