@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from freehold.adapters.sql.session import Limits
 from freehold.application.pauses import begin_pause, end_pause
 from freehold.application.why import why
 from freehold.application.work import PassEnd
@@ -28,6 +30,27 @@ HEAVY_MODES = pytest.mark.parametrize(
     [Mode.RESERVATION, *(pytest.param(one, marks=pytest.mark.proof) for one in OTHERS)],
 )
 ROLES = pytest.mark.parametrize("role", list(Role))
+
+
+_WAITS = "select 1 from pg_locks where not granted and locktype = 'transactionid'"
+
+
+def test_two_who_pause_the_same_at_once_both_have(pg: Place) -> None:
+    """The second waits for the first in the unique index, and takes the pause over."""
+    limits = Limits(lock_timeout_ms=20_000)
+    first, second = (pg.ledger(limits=limits) for _ in range(2))
+    with ThreadPoolExecutor(1) as others:
+        with first.transaction() as tx:
+            tx.pauses.begin(Pause(Role.WORK, None, None, "ann", "stocktaking", NOON))
+            done = others.submit(
+                begin_pause, second, Pause(Role.WORK, None, None, "bob", "dispute", NOON)
+            )
+            while not pg.host.run(_WAITS) and not done.done():
+                pass
+        done.result()
+    with first.transaction() as tx:
+        (paused,) = tx.pauses.open()
+    assert (paused.by, paused.reason) == ("bob", "dispute")
 
 
 def _shop(place: Place, **changes: Any) -> Till:

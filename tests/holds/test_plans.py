@@ -34,6 +34,7 @@ POSTGRES = {
     "add_tenants": {"tenant_pkey"},
     "change_tenants": {"tenant_pkey"},
     "read_tenants": {"tenant_pkey"},
+    "lock_tenants": {"tenant_pkey"},
     "find_own_tenants": {"tenant_pkey"},
     "add_units": {"unit_named", "tenant_pkey"},
     "change_units": {"unit_of_tenant"},
@@ -74,7 +75,7 @@ SQLITE = {
     **{
         name: {_SQLITE_NAMES.get(one, f"freehold_{one}") for one in wanted}
         for name, wanted in POSTGRES.items()
-        if name not in ("add_tenants", "read_own_holds")  # the text of lock_own_holds
+        if name not in ("add_tenants", "lock_tenants", "read_own_holds")  # two have others' text
     },
     "add_units": {"sqlite_autoindex_freehold_tenant_1"},
     "change_units": {"rowid of freehold_unit"},
@@ -135,6 +136,7 @@ def _use_everything(ledger: SqlLedger, url: str) -> None:
         tx.tenants.set([Tenant("berta", "Berta")])
         tx.tenants.add([Tenant("berta", "Berta")])
         tx.tenants.find("", 5)
+        tx.tenants.lock(["berta"])
         tx.units.add([NewUnit("berta", "1")])
         (unit,) = tx.units.named("berta", ["1"])
         tx.units.set([unit])

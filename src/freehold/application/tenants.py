@@ -26,7 +26,7 @@ def change_tenant(
         UsageError: there is no such tenant, or a value is wrong.
     """
     with ledger.transaction() as tx:
-        before = next(iter(tx.tenants.read([tenant_id])), None)
+        before = next(iter(tx.tenants.lock([tenant_id])), None)
         if before is None:
             raise UsageError(
                 f"There is no tenant {tenant_id!r}; `freehold tenant list` shows those there are."

@@ -80,6 +80,13 @@ class Tenants(Protocol):
         """Return those of the tenants that are there, in id order."""
         ...
 
+    def lock(self, ids: Sequence[str]) -> Sequence[Tenant]:
+        """Read tenants as they are then, and keep others from changing them until the end.
+
+        Units and holds may be written meanwhile.
+        """
+        ...
+
 
 class Units(Protocol):
     """The units."""

@@ -71,10 +71,12 @@ class SqlPauses:
     def begin(self, pause: Pause) -> None:
         """Pause, or change a pause that stands."""
         said = {"paused_by": pause.by, "reason": pause.reason, "paused_until": pause.until}
-        if self._sql.count("renew_pause", **said, **_key(pause.role, pause.rule, pause.tenant)):
+        key = _key(pause.role, pause.rule, pause.tenant)
+        if self._sql.count("renew_pause", **said, **key):
             return
         what = {"role": pause.role.value, "rule": pause.rule, "tenant": pause.tenant}
-        self._sql.count("begin_pause", **said, **what, now=self._now)
+        if not self._sql.count("begin_pause", **said, **what, now=self._now):
+            self._sql.count("renew_pause", **said, **key)
 
     def end(self, role: Role, rule: str | None, tenant: str | None) -> bool:
         """End a pause."""

@@ -92,6 +92,10 @@ class SqlTenants:
         """Return those of the tenants that are there."""
         return [_tenant(row) for row in self._sql.rows("read_tenants", ids=list(ids))]
 
+    def lock(self, ids: Sequence[str]) -> Sequence[Tenant]:
+        """Read tenants, and keep others from changing them."""
+        return [_tenant(row) for row in self._sql.rows("lock_tenants", ids=list(ids))]
+
 
 class SqlUnits:
     """The units inside one transaction."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from freehold.domain.errors import RowRefused
+from freehold.domain.errors import DatabaseBusy, RowRefused
 from freehold.domain.inventory import NewUnit, Tenant, Unit
 from freehold.ports.inventory import Written
 from freehold.ports.ledger import Ledger
@@ -39,6 +39,14 @@ class TenantsContract:
             assert list(tx.tenants.read(["bert", "anna", "nobody"])) == [ANNA, BERT]
             assert list(tx.tenants.add([])) == []
             assert list(tx.tenants.read([])) == []
+
+    def test_nobody_else_changes_a_locked_one(self, ground: Ground) -> None:
+        first, second = ground.open(), ground.open()
+        with_tenants(first, ANNA, BERT)
+        with first.transaction() as tx:
+            assert list(tx.tenants.lock(["bert", "nobody", "anna"])) == [ANNA, BERT]
+            with raised(DatabaseBusy), second.transaction() as other:
+                other.tenants.set([replace(ANNA, active=False)])
 
     def test_adding_again_changes_nothing(self, ground: Ground) -> None:
         ledger = ground.open()

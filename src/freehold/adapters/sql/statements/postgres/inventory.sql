@@ -33,6 +33,12 @@ returning t.id
 -- Index: the primary key
 select {tenant} from {s}tenant where id = any (:ids::text[]) order by id
 
+-- name: lock_tenants
+-- Purpose: read named tenants, and keep others from changing them; in id order, against deadlocks.
+-- Caller: adapters.sql.inventory, before a person changes some fields of one
+-- Index: the primary key
+select {tenant} from {s}tenant where id = any (:ids::text[]) order by id for no key update
+
 -- name: add_units
 -- Purpose: write units that are not there yet, of tenants that are; return which.
 -- Caller: adapters.sql.inventory, once a batch

@@ -36,11 +36,12 @@ where ended_at is null and role = :role and coalesce(rule, '') = :rule_key
   and coalesce(tenant, '') = :tenant_key
 
 -- name: begin_pause
--- Purpose: begin a pause.
+-- Purpose: begin a pause, unless somebody else began it at this moment.
 -- Caller: adapters.sql.guards
 -- Index: pause_standing
 insert into {s}pause (role, rule, tenant, paused_by, reason, paused_at, paused_until)
 values (:role, :rule, :tenant, :paused_by, :reason, :now, :paused_until)
+on conflict do nothing
 
 -- name: end_pause
 -- Purpose: end a pause.

@@ -35,6 +35,13 @@ returning id
 -- Index: the primary key
 select {tenant} from {s}tenant where id in (select value from json_each(:ids)) order by id
 
+-- name: lock_tenants
+-- Purpose: read named tenants.
+-- Differs: no row locks; the transaction is the only writer.
+-- Caller: adapters.sql.inventory, before a person changes some fields of one
+-- Index: the primary key
+select {tenant} from {s}tenant where id in (select value from json_each(:ids)) order by id
+
 -- name: add_units
 -- Purpose: write units that are not there yet, of tenants that are; return which.
 -- Differs: the batch arrives as JSON.
