@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -130,6 +130,7 @@ class Scene:
         self.dice = random.Random(f"{self.seed} {self}")
         self.sqlite = self.url.startswith("sqlite")
         self.until = 0.0
+        self.ended_at = datetime.now(UTC)
 
     def __str__(self) -> str:
         where = "SQLite" if self.url.startswith("sqlite") else "PostgreSQL"
@@ -285,6 +286,7 @@ class Scene:
 
     def end(self) -> None:
         """Let the hosts finish, and kill the services."""
+        self.ended_at = datetime.now(UTC)
         for host in self.hosts:
             os.kill(host.pid, signal.SIGTERM)
             host.resume()
