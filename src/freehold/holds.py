@@ -83,6 +83,9 @@ def hold(
 ) -> Granted:
     """Hold a unit for a while; a lapsed hold in the way is released first, with record and event.
 
+    After such a release of a rule with companions that have no `lock_by`, the service releases
+    nothing of that rule until your transaction ends: keep it short.
+
     Args:
         unit: its id, or its name within the tenant.
         window: how long it is held from the database's now on; or give `until`.
