@@ -28,6 +28,7 @@ POSTGRES = {
     "companion_values_of": {"hold_pkey"},
     "past_records": {"record_default_rule_hold_key_idx"},
     "release_found": {"hold_pkey"},
+    "release_bulk": {"hold_due", "operation_identity", "record_default_rule_hold_key_idx"},
     "still_held": {"hold_pkey"},
     "has_window": {"operation_window"},
     "open_window": {"operation_identity"},
@@ -72,6 +73,8 @@ def _plans(place: Place) -> Plans:
         place_of = [(row, read_due(rule.due, row.due)) for row in found]
         release_straight(tx, rule, place_of, Onwards())
         tx.straight(rule).lock_found([replace(found[0], hold_key="7000000")])
+    plain = replace(rule, companions=())
+    scanner.scan(plain, pages_most=2)
     windowed = replace(rule, mode=Mode.WINDOW)
     Scanner(ledger, Onwards()).scan(windowed)
     worker.work(windowed)

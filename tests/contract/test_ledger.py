@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from freehold.testing.contracts.bulk import BulkContract
 from freehold.testing.contracts.due_by_tenant import DueByTenantContract
 from freehold.testing.contracts.endings import EndingsContract
 from freehold.testing.contracts.guards import (
@@ -91,6 +92,10 @@ class TestReleasing(ReleasingContract):
 
 class TestDueByTenant(DueByTenantContract):
     pass
+
+
+class TestBulk(BulkContract):
+    """Releasing a stretch of due rows by one statement."""
 
 
 class TestStraight(StraightContract):

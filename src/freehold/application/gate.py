@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from freehold.application.masses import Found, MassWatch
+from freehold.application.masses import Found, MassWatch, seen_upto
 from freehold.application.pauses import end_lapsed, scan_pause
 from freehold.application.places import Place, Walk
 from freehold.application.rulestate import admit
@@ -61,6 +61,10 @@ class Gate:
         found = self.without_paused(found, tx.now)
         self.tripped = self._masses.trips(tx, rule, self._state, place, found)
         return [] if self.tripped else found
+
+    def seen_upto(self, now: datetime) -> datetime | None:
+        """Return the instant by which what was due must have been seen; None while unknown."""
+        return seen_upto(self._state, now)
 
     def without_paused(self, found: Found, now: datetime) -> Found:
         """Leave out the rows of paused tenants."""

@@ -69,6 +69,7 @@ class Place:
         rests_until: before that, text that must be read whole is not read again unasked.
         rounds: set while the pass goes from tenant to tenant.
         looks_again: such a pass looks at what is new meanwhile; a walk leaves that to the pass.
+        in_bulk: the last page was full, and released straight as a whole: so may be the next.
     """
 
     since: datetime | None = None
@@ -77,6 +78,7 @@ class Place:
     rests_until: datetime | None = None
     rounds: Rounds | None = None
     looks_again: bool = True
+    in_bulk: bool = False
 
     @property
     def is_under_way(self) -> bool:

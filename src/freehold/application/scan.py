@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 
+from freehold.application.bulk import BulkPages, is_bulky, may_go_in_bulk, result_of
 from freehold.application.direct import StraightPages, may_go_straight
 from freehold.application.found import due_rows, malformed, new_operations
 from freehold.application.gate import Gate
@@ -23,7 +24,7 @@ from freehold.application.places import OVERLAP, Place, Places, Walk
 from freehold.application.rates import Held, held_to
 from freehold.application.release import BatchResult
 from freehold.application.rulestate import batch_size, hasten_probe
-from freehold.application.turns import Turn, next_turn, read_page
+from freehold.application.turns import Turn, extent_of, next_turn, place_behind, read_page
 from freehold.domain.due import DueProblem, EmptyDue, read_due
 from freehold.domain.due_walls import EPOCH
 from freehold.domain.errors import DatabaseError, RowRefused, RuleRefused, StatementTimedOut
@@ -318,6 +319,8 @@ class Scanner:
         self, tx: Transaction, reading: _Reading, place: Place, limit: int, mode: Mode
     ) -> tuple[ScanResult, Place]:
         page, rule, tick_id = ScanResult(), reading.rule, reading.tick_id
+        if self._goes_in_bulk(tx, rule, place, mode):
+            return self._in_bulk(tx, reading, place, limit)
         read = read_page(tx, rule, place, self._turn, limit)
         self._checkpoint.reach(Boundary.DUE_READ)
         due = list(due_rows(rule, read.rows, tx.now))
@@ -334,7 +337,26 @@ class Scanner:
         page.new_count = write_operations(tx, rule, new, tick_id, undated=undated)
         self._checkpoint.reach(Boundary.OPERATIONS_WRITTEN)
         page.finished = read.is_last
-        return page, read.place
+        return page, replace(read.place, in_bulk=is_bulky(rule, page.released, limit))
+
+    def _goes_in_bulk(self, tx: Transaction, rule: Rule, place: Place, mode: Mode) -> bool:
+        in_order = mode is Mode.DIRECT and self._turn is Turn.IN_ORDER
+        return in_order and may_go_in_bulk(tx, rule, place)
+
+    def _in_bulk(
+        self, tx: Transaction, reading: _Reading, place: Place, limit: int
+    ) -> tuple[ScanResult, Place]:
+        """Release a page by one statement; what it leaves is met by the next one, at this place."""
+        assert self._straight is not None
+        rule = reading.rule
+        bulk = BulkPages(self._straight, self._gate).release(
+            tx, rule, place, limit, reading.tick_id
+        )
+        page = ScanResult(len(bulk.released), released=result_of(bulk, tx.now))
+        if bulk.after is None:
+            return page, replace(place, in_bulk=False)
+        extent = extent_of((one.tenant for one in bulk.released), bulk.after)
+        return page, place_behind(tx, rule, place, limit, extent)
 
     def scan_empty(self, rule: Rule, after: ScanCursor | None, limit: int) -> ScanCursor | None:
         """Apply the rule's policy to rows whose due is NULL or zero, one page.

@@ -25,7 +25,7 @@ while it is full. *Not here*: what becomes of the rows (`scan`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -84,6 +84,51 @@ def next_turn(place: Place, now: datetime, *, may_deepen: bool) -> Turn | None:
     return Turn.ROUND if _begins(place, now) else deep
 
 
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How far a page in the order of due went.
+
+    Attributes:
+        count: its rows.
+        last: the last of them; None where there is none.
+        most_count: rows of the tenant that has most.
+    """
+
+    count: int
+    last: ScanCursor | None
+    most_count: int
+
+
+def extent_of(tenants: Iterable[str | None], last: ScanCursor | None) -> Extent:
+    """Say how far a page went, by the tenants of its rows."""
+    counts = Counter(tenants)
+    return Extent(counts.total(), last, max(counts.values(), default=0))
+
+
+def place_behind(tx: Transaction, rule: Rule, place: Place, limit: int, extent: Extent) -> Place:
+    """Return where a pass in the order of due goes on; a page full of one tenant begins a round."""
+    began_at = place.began_at or tx.now
+    if extent.count < limit or extent.last is None:
+        return _ended(tx, rule, place, began_at)
+    goes_on = replace(place, began_at=began_at)
+    if extent.most_count > _each(limit) and tx.due_by_tenant(rule).is_served():
+        rounds = Rounds(began_at, began_at, behind=extent.last)
+        return replace(goes_on, after=None, rounds=rounds)
+    return replace(goes_on, after=extent.last)
+
+
+def _ended(tx: Transaction, rule: Rule, place: Place, began_at: datetime) -> Place:
+    rests_until = None
+    if not rule.due.comparable_bare:
+        rests_until = tx.now + REST_SHARE * (tx.now - began_at)
+    return Place(began_at, rests_until=rests_until, looks_again=place.looks_again)
+
+
+def _each(limit: int) -> int:
+    """Return what one tenant may have of a page."""
+    return max(1, limit // SHARES)
+
+
 def _is_over(at: datetime | None, span: timedelta, now: datetime) -> bool:
     """Tell whether so much time has passed; a clock that was set back holds up nothing."""
     return at is None or not at <= now < at + span
@@ -124,7 +169,7 @@ class _Reader:
 
     @property
     def _each(self) -> int:
-        return max(1, self.limit // SHARES)
+        return _each(self.limit)
 
     @property
     def _rounds(self) -> Rounds:
@@ -134,25 +179,8 @@ class _Reader:
         """Read on in the order of due; a page that is full of one tenant begins a round."""
         place = self.place
         rows = self.tx.holds(self.rule).find_due(place.after, self.limit, place.floor)
-        began_at = place.began_at or self.tx.now
-        if len(rows) < self.limit:
-            return Page(rows, self._ended(began_at))
-        after, goes_on = _cursor(rows[-1]), replace(place, began_at=began_at)
-        if self._is_one_sided(rows) and self.tx.due_by_tenant(self.rule).is_served():
-            return Page(
-                rows, replace(goes_on, after=None, rounds=Rounds(began_at, began_at, behind=after))
-            )
-        return Page(rows, replace(goes_on, after=after))
-
-    def _ended(self, began_at: datetime) -> Place:
-        rests_until = None
-        if not self.rule.due.comparable_bare:
-            rests_until = self.tx.now + REST_SHARE * (self.tx.now - began_at)
-        return Place(began_at, rests_until=rests_until, looks_again=self.place.looks_again)
-
-    def _is_one_sided(self, rows: Sequence[FoundHold]) -> bool:
-        counts = Counter(row.tenant for row in rows)
-        return max(counts.values()) > self._each
+        extent = extent_of((row.tenant for row in rows), _cursor(rows[-1]) if rows else None)
+        return Page(rows, place_behind(self.tx, self.rule, place, self.limit, extent))
 
     def look(self) -> Page:
         """Read what came due since the last look; what more there is, a round finds."""
@@ -245,7 +273,7 @@ class _Reader:
         if rounds.began_at is not None or rounds.deep:
             return place
         seen = [at for at in (place.since, rounds.left_since) if at is not None]
-        return self._ended(min(seen))
+        return _ended(self.tx, self.rule, self.place, min(seen))
 
 
 def _cursor(row: FoundHold) -> ScanCursor:

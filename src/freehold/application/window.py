@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from freehold.application.bulk import BulkPages, is_bulky, may_go_in_bulk, result_of
 from freehold.application.direct import StraightPages, may_go_straight
 from freehold.application.found import due_rows, malformed, new_operations
 from freehold.application.gate import Gate
@@ -56,12 +57,14 @@ class _Page:
     Attributes:
         after: the row behind which the next page begins.
         handed_on_count: operations written for rows that were left.
+        in_bulk: the next page may go in bulk.
     """
 
     next: _Next = _Next.PAGE
     after: ScanCursor | None = None
     done: BatchResult = field(default_factory=BatchResult)
     handed_on_count: int = 0
+    in_bulk: bool = False
 
 
 @dataclass(slots=True)
@@ -74,8 +77,10 @@ class _Run:
     next: _Next = _Next.PAGE
     done: BatchResult = field(default_factory=BatchResult)
     handed_on_count: int = 0
+    in_bulk: bool = False
 
     def add(self, page: _Page) -> None:
+        self.in_bulk = page.in_bulk
         self.next = page.next
         self.after = page.after or self.after
         self.done.add(page.done)
@@ -165,12 +170,18 @@ class WindowWorker:
 
     def _released(self, tx: Transaction, run: _Run, limit: int, *, straight: bool) -> _Page:
         rule, window = run.rule, run.window
+        place = Place(since=window.begins_at, after=run.after, in_bulk=straight and run.in_bulk)
+        if may_go_in_bulk(tx, rule, place):
+            bulk = BulkPages(self._straight, self._gate).release(
+                tx, rule, place, limit, window.tick_id, window.until
+            )
+            done = result_of(bulk, tx.now)
+            return _Page(after=bulk.after, done=done, in_bulk=bulk.after is not None)
         rows = tx.holds(rule).find_due(run.after, limit, window.begins_at - OVERLAP)
         self._tools.checkpoint.reach(Boundary.DUE_READ)
         found = list(due_rows(rule, rows, tx.now))
         ours = [(row, due) for row, due in found if not _is_later(due, window.until)]
         is_beyond = rule.due.comparable_bare and len(ours) < len(found)
-        place = Place(since=window.begins_at, after=run.after)
         ours = self._gate.let_in(tx, rule, place, ours)
         if self._gate.tripped:
             return _Page(_Next.PAUSED)
@@ -183,7 +194,8 @@ class WindowWorker:
         count = write_operations(tx, rule, new, window.tick_id, undated=undated)
         self._tools.checkpoint.reach(Boundary.OPERATIONS_WRITTEN)
         after = ScanCursor(rows[-1].due or "", rows[-1].hold_key) if rows else None
-        return _Page(_Next.END if ends else _Next.PAGE, after, done, count)
+        in_bulk = is_bulky(rule, done, limit)
+        return _Page(_Next.END if ends else _Next.PAGE, after, done, count, in_bulk)
 
     def _passed_over(self, run: _Run, limit: int, error: DatabaseError) -> _Page:
         """Note a row that cannot even be written down as malformed; else try fewer rows.

@@ -13,7 +13,8 @@ from typing import Protocol
 from uuid import UUID
 
 from freehold.domain.expiry import RowAbsence
-from freehold.ports.holds import FoundHold
+from freehold.domain.operations import Claim
+from freehold.ports.holds import FoundHold, ScanCursor
 
 STRAIGHT = "straight"  # the reason that a record of such a release carries
 
@@ -41,6 +42,36 @@ class ChosenFound:
     digest: UUID
     due_at: datetime
     tally_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of due rows: the next ones behind a place, in the order (due, key).
+
+    Attributes:
+        limit: rows at most.
+        later_than: only rows due later than this instant may be taken.
+        until: only rows due by this instant may be taken.
+    """
+
+    after: ScanCursor
+    limit: int
+    later_than: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """What one statement took of a stretch.
+
+    Attributes:
+        released: what was released, as claims that ended.
+        after: the last row of the stretch, where all `limit` rows were taken; None where some were
+            left, or no more are there.
+    """
+
+    released: Sequence[Claim]
+    after: ScanCursor | None
 
 
 class StraightHolds(Protocol):
@@ -72,6 +103,26 @@ class StraightHolds(Protocol):
 
         Raises:
             ChangeLost: fewer rows changed than were chosen, or some did not stay changed.
+            RowRefused: the database refused some row; the transaction is lost.
+        Crash: nothing remains before the commit, everything after it.
+        """
+        ...
+
+    @property
+    def takes_bulk(self) -> bool:
+        """Tell whether `release_bulk` can serve the rule's table and due here."""
+        ...
+
+    def release_bulk(self, stretch: Stretch, tick_id: int | None) -> Bulk:
+        """Find, lock, compare, change and write down as many rows of a stretch as are plain.
+
+        Left as they are: rows that the host holds, that changed meanwhile, that have an open
+        operation or any record of their identity, and keys too long to be written down. Rows due
+        at or before `later_than` are left, so only younger records are looked for. The caller
+        makes sure that the rule has neither companions nor a handler.
+
+        Raises:
+            ChangeLost: some did not stay changed.
             RowRefused: the database refused some row; the transaction is lost.
         Crash: nothing remains before the commit, everything after it.
         """

@@ -39,6 +39,12 @@ def read_columns(session: Session, table: TableName) -> Mapping[str, Column]:
     return {name: Column(name, kind, bool(null), category) for name, kind, null, category in rows}
 
 
+def is_plain_table(session: Session, table: TableName) -> bool:
+    """Tell whether a row's place in the table names it: the table is no view, and has no parts."""
+    rows = Runner(session).rows("is_plain_table", quoted=quoted(table))
+    return bool(rows and rows[0][0])
+
+
 def columns_of(session: Session, rule: Rule) -> Mapping[str, Column]:
     """Read the columns that a rule maps.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from freehold.adapters.sql.catalogue import columns_of, quote, quoted
+from freehold.adapters.sql.catalogue import columns_of, is_plain_table, quote, quoted
 from freehold.adapters.sql.due_by_tenant import Served, SqlDueByTenant
 from freehold.adapters.sql.guards import ClockMemory, SqlGuards, SqlHostClocks, SqlPauses
 from freehold.adapters.sql.holds import SqlHolds
@@ -187,6 +187,8 @@ class SqlLedger:
             spelled = self._spells_due(rule)
             sample = self._sample_due(rule) if spelled else None
             known = compile_rule(rule, columns, self.session.dialect, sample_due=sample)
+            if known.slots["due_instant"]:
+                known = replace(known, is_plain=is_plain_table(self.session, rule.table))
             if sample is not None or not spelled:
                 self._compiled[rule.name] = known
         return known

@@ -32,11 +32,21 @@ COMPANION_PARAMETERS = ("now", "operation_key", "tenant")  # beside the columns 
 
 @dataclass(frozen=True, slots=True)
 class RuleSql:
-    """A rule ready to run: slots for the statements, and the constant parameters they need."""
+    """A rule ready to run: slots for the statements, and the constant parameters they need.
+
+    Attributes:
+        is_plain: the table is an ordinary one, where a row's place names it.
+    """
 
     rule: Rule
     slots: Mapping[str, str]
     parameters: Mapping[str, Any]
+    is_plain: bool = False
+
+    @property
+    def takes_bulk(self) -> bool:
+        """Tell whether rows can be taken by their place, with a due that SQL can read alone."""
+        return self.is_plain and bool(self.slots["due_instant"])
 
     def bounds(self, now: datetime) -> Mapping[str, Any]:
         """Return the due bounds of this instant in the due column's own kind, and its local time."""
@@ -225,6 +235,11 @@ class _Compiler:
             "scan_order": f"{due}, {self.key_order()}",
         }
 
+    def due_instant(self) -> str:
+        """Return the due as an instant, for statements that Python does not look over."""
+        column = self.columns[self.rule.due.column]
+        return self.spelling.due_instant(column, self.rule.due) or ""
+
     def after_cursor(self, compared: str = ">") -> str:
         """Compare (due, key) as one row, which an index that goes on with the key can seek."""
         if not self.rule.due.comparable_bare:
@@ -292,6 +307,7 @@ class _Compiler:
             "assignments": self.assignments(),
             "before_image": self.image(self.rule.mapped_columns),
             "companion_image": self.companion_image(),
+            "due_instant": self.due_instant(),
             "tokens": self.image(self.rule.fence),
             "carry": self.image(self.rule.carry),
             "after_cursor": self.after_cursor(),

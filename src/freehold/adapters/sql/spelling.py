@@ -76,6 +76,10 @@ class Spelling(Protocol):
         """Return the cursor's due value in the column's type."""
         ...
 
+    def due_instant(self, column: Column, due: DueSpec) -> str | None:
+        """Return a due value within its bounds as an instant; None where that may raise or differ."""
+        ...
+
     def unreadable(self, column: Column, kind: DueKind) -> str:
         """Return ` or ...` for values that no bound can find; empty where types forbid them."""
         ...
@@ -172,6 +176,14 @@ class PostgresSpelling:
         """Cast the cursor to the column's type."""
         return f":cursor_due::text::{_cast_type(column)}"
 
+    def due_instant(self, column: Column, due: DueSpec) -> str | None:
+        """Serve instants, and local times of UTC, which never jump."""
+        bare = f"h.{quote(column.name)}"
+        if (due.kind, column.type) == (DueKind.INSTANT, "timestamp with time zone"):
+            return bare
+        is_wall = (due.kind, column.type) == (DueKind.NAIVE, "timestamp without time zone")
+        return f"({bare} at time zone 'UTC')" if is_wall and due.zone == "UTC" else None
+
     def unreadable(self, column: Column, kind: DueKind) -> str:
         """Leave it to the types; an infinity lies above every bound and is never due."""
         return ""
@@ -263,6 +275,10 @@ class SqliteSpelling:
     def due_cursor(self, column: Column) -> str:
         """Numeric kinds compare as numbers."""
         return "cast(:cursor_due as numeric)" if _is_numeric(column) else ":cursor_due"
+
+    def due_instant(self, column: Column, due: DueSpec) -> str | None:
+        """Serve none: only Python reads dues here."""
+        return None
 
     def unreadable(self, column: Column, kind: DueKind) -> str:
         """Find what does not begin like a date, or is no number: it sorts above every bound."""

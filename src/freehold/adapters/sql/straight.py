@@ -7,18 +7,30 @@ never names two things.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
 from freehold.adapters.sql.companions import run_companion
 from freehold.adapters.sql.holds import image_of, look_again, rule_slots
 from freehold.adapters.sql.mapping import RuleSql
 from freehold.adapters.sql.session import Row, Runner, Session
+from freehold.adapters.sql.statements import fill, load
 from freehold.domain.errors import ChangeLost
 from freehold.domain.expiry import RowAbsence
-from freehold.domain.names import operation_key
-from freehold.ports.holds import FoundHold
-from freehold.ports.straight import STRAIGHT, ChosenFound, LockedFound
+from freehold.domain.names import KEY_BYTES_MAX, operation_key
+from freehold.domain.operations import Claim
+from freehold.domain.tallies import LAG_BOUNDS_SECONDS
+from freehold.ports.holds import FoundHold, ScanCursor
+from freehold.ports.straight import STRAIGHT, Bulk, ChosenFound, LockedFound, Stretch
+
+_LAG_ENDS = ("'-infinity'", *map(str, LAG_BOUNDS_SECONDS), "'infinity'")
+LAG_COUNTS = ", ".join(  # of a tally, as `domain.tallies` counts them
+    f"count(*) filter (where c.lag > {low} and c.lag <= {high})"
+    for low, high in pairwise(_LAG_ENDS)
+)
+SOONEST_END = timedelta(days=1)  # before its due; no record of a hold is older, but for clocks
 
 
 class SqlStraight:
@@ -27,7 +39,9 @@ class SqlStraight:
     def __init__(self, session: Session, rule_sql: RuleSql, now: datetime) -> None:
         self._rule = rule_sql.rule
         self._removes = rule_sql.removes
-        self._sql = Runner(session, rule_slots(session, rule_sql))
+        self._takes_bulk = rule_sql.takes_bulk
+        self._slots = rule_slots(session, rule_sql)
+        self._sql = Runner(session, self._slots)
         self._now = now
         self._before: dict[int, dict[str, Any]] = {}
         self._fixed = {
@@ -102,6 +116,62 @@ class SqlStraight:
         self._sql.count("tell_found", **told)
         name = "change_found_by_delete" if self._removes else "change_found_by_update"
         return self._sql.count(name, **told)
+
+    @property
+    def takes_bulk(self) -> bool:
+        """Tell whether one statement can take a stretch of the rule's rows."""
+        return self._takes_bulk
+
+    def release_bulk(self, stretch: Stretch, tick_id: int | None) -> Bulk:
+        """Find, lock, compare, change and write down as many rows of a stretch as are plain."""
+        self._rows("keep_order")
+        rows = self._bulk_runner().rows(
+            "release_bulk",
+            **self._fixed,
+            cursor_due=stretch.after.due,
+            cursor_key=stretch.after.hold_key,
+            limit=stretch.limit,
+            later_than=stretch.later_than,
+            until=stretch.until,
+            since=stretch.later_than - SOONEST_END,
+            key_bytes_max=KEY_BYTES_MAX,
+            quoted=self._slots["table"],
+            tick_id=tick_id,
+            reason=STRAIGHT,
+        )
+        if rows and rows[0][6]:  # triggers or rules, which alone could put rows back
+            look_again(self._sql, self._fixed, [row[2] for row in rows])
+        released = [self._released(*row[:5]) for row in rows]
+        if len(rows) < stretch.limit:
+            return Bulk(released, None)
+        (after,) = (ScanCursor(row[5], row[2]) for row in rows if row[5] is not None)
+        return Bulk(released, after)
+
+    def _bulk_runner(self) -> Runner:
+        """Return what runs the one statement, which is put together of parts."""
+        texts, slots = load(self._sql.session.dialect), self._slots
+        change = "change_in_place_by_delete" if self._removes else "change_in_place_by_update"
+        parts = {
+            "change_in_place": fill(texts[change], slots),
+            "digest": fill(texts["digest_expression"], slots),
+            "lag_counts": LAG_COUNTS,
+        }
+        return Runner(self._sql.session, {**slots, **parts})
+
+    def _released(
+        self, number: int, tenant: str | None, hold_key: str, digest: UUID, due_at: datetime
+    ) -> Claim:
+        return Claim(
+            number,
+            self._rule.name,
+            tenant,
+            hold_key,
+            digest,
+            due_at,
+            1,
+            after_expired=False,
+            attempt=0,
+        )
 
     def run_companions_of(self, chosen: Sequence[ChosenFound], *, before: bool) -> None:
         """Run the rule's companions of that side, once for each row."""

@@ -63,6 +63,12 @@ from pg_attribute a join pg_type t on t.oid = a.atttypid
 where a.attrelid = to_regclass(:quoted) and a.attnum > 0 and not a.attisdropped
 order by a.attnum
 
+-- name: is_plain_table
+-- Purpose: tell an ordinary table from views, foreign tables and those with partitions or children.
+-- Caller: adapters.sql.catalogue
+-- Index: system catalogue
+select c.relkind = 'r' and not c.relhassubclass from pg_class c where c.oid = to_regclass(:quoted)
+
 -- name: alone
 -- Purpose: run one batch at a time of a rule whose companions have no order of their own.
 -- Caller: adapters.sql.rules
