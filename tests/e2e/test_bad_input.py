@@ -30,6 +30,12 @@ def test_a_url_of_no_known_database(tmp_path: Path) -> None:
     assert "secret" not in ended.err + ended.out
 
 
+def test_an_argument_that_is_no_text(tmp_path: Path) -> None:
+    ended = freehold("plan", "--tenant", "\udcff", cwd=tmp_path)
+    assert ended.code == 2
+    assert ended.sentence == "freehold: Argument 3 is no UTF-8 text; write it in UTF-8."
+
+
 def test_a_missing_settings_file(tmp_path: Path) -> None:
     ended = freehold("--config", "nowhere.toml", "status", cwd=tmp_path)
     assert ended.code == 2

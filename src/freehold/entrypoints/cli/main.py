@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from freehold import __version__
-from freehold.domain.errors import ExitCode, FreeholdError, RuleRefused
+from freehold.domain.errors import ExitCode, FreeholdError, RuleRefused, UsageError
 from freehold.entrypoints.cli.contents import InOrder, arrange
 from freehold.entrypoints.cli.context import Invocation
 from freehold.entrypoints.cli.sentences import sentence
@@ -113,6 +113,7 @@ def hoisted(arguments: list[str]) -> list[str]:
 
 def _run(arguments: list[str]) -> int:
     try:
+        _require_text(arguments)
         code = command_tree()(arguments, standalone_mode=False)
     except FreeholdError as error:
         typer.echo(f"freehold: {sentence(error)}", err=True)
@@ -124,6 +125,13 @@ def _run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last resort, which names the error
         return _other(error)
     return int(code or 0)
+
+
+def _require_text(arguments: list[str]) -> None:
+    """Refuse bytes that are no UTF-8: no name or reason in a database can hold them."""
+    for place, one in enumerate(arguments, 1):
+        if one.encode(errors="replace").decode() != one:
+            raise UsageError(f"Argument {place} is no UTF-8 text; write it in UTF-8.")
 
 
 def _other(error: Exception) -> int:
