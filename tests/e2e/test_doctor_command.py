@@ -86,7 +86,8 @@ def test_from_plan_to_attach_to_detach(shop: Path) -> None:
     assert "5 holds are due" in planned.out
     assert "freehold attach cart --confirm 5" in planned.out
     assert freehold("db", "upgrade", cwd=shop).code == 0
-    assert freehold("scan", cwd=shop).code == 0
+    waits = freehold("scan", cwd=shop)
+    assert (waits.code, "attach cart --confirm" in waits.sentence) == (6, True), waits.sentence
 
     wrong = freehold("attach", "cart", "--confirm", "4", "--by", "ann", cwd=shop)
     assert (wrong.code, "has 5 overdue holds now" in wrong.sentence) == (6, True)

@@ -7,6 +7,7 @@ still due. *Not here*: when a window is opened (`scan`), the release itself (`st
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -18,6 +19,7 @@ from freehold.application.gate import Gate
 from freehold.application.generations import write_operations
 from freehold.application.places import OVERLAP, Place
 from freehold.application.release import BatchResult
+from freehold.application.repeat import repeated
 from freehold.application.rulestate import batch_size, may_work
 from freehold.application.scan import LEAD_BATCHES
 from freehold.application.straight import Due
@@ -227,17 +229,28 @@ class WindowWorker:
         said = f"window: {run.done.released_count} released, {run.handed_on_count} handed on"
         if run.next is _Next.LEFT:
             said = f"{said}; {_Next.LEFT}"
-        with self._tools.ledger.transaction() as tx:
-            tx.windows.close(run.window, said)
+        self._repeated(lambda tx: tx.windows.close(run.window, said))
 
     def _put_off(self, run: _Run, why: _Next) -> None:
         """Let the window come back; the attempt that its lease counted is taken back."""
         wait = timedelta(0) if why is _Next.STOPPED else LOOK_AGAIN
-        with self._tools.ledger.transaction() as tx:
-            claim = run.window.claim
+        claim = run.window.claim
+
+        def put_off(tx: Transaction) -> None:
             ours = tx.operations.claim_these([claim.id], claim.lease_token)
             put = [Put(one.id, why.value, tx.now + wait, one.deferrals + 1) for one in ours]
             tx.operations.put_off(put)
+
+        self._repeated(put_off)
+
+    def _repeated(self, write: Callable[[Transaction], None]) -> None:
+        """Write how a window ends; a lock in the way must not cost it the rest of its lease."""
+
+        def attempt() -> None:
+            with self._tools.ledger.transaction() as tx:
+                write(tx)
+
+        repeated(attempt, self._tools.dice, self._tools.pause)
 
 
 def _is_later(due: Due, until: datetime) -> bool:
