@@ -36,6 +36,12 @@ def test_an_argument_that_is_no_text(tmp_path: Path) -> None:
     assert ended.sentence == "freehold: Argument 3 is no UTF-8 text; write it in UTF-8."
 
 
+def test_an_id_that_no_database_can_hold(tmp_path: Path) -> None:
+    ended = freehold("review", "show", "9" * 30, cwd=tmp_path)
+    assert ended.code == 2
+    assert "9223372036854775807" in ended.sentence
+
+
 def test_a_missing_settings_file(tmp_path: Path) -> None:
     ended = freehold("--config", "nowhere.toml", "status", cwd=tmp_path)
     assert ended.code == 2

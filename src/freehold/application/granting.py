@@ -98,9 +98,7 @@ def _require_unit(tx: Transaction, new: NewHold) -> None:
             f"Tenant {new.tenant} has no unit {new.unit_id}; see `freehold unit list`."
         )
     if not unit.active:
-        raise RefusedByState(
-            f"Unit {unit.name} is not active; `freehold unit list` shows why not."
-        )
+        raise RefusedByState(f"Unit {unit.name} is not active; `freehold unit list` shows why not.")
     if not all(tenant.active for tenant in tx.tenants.read([new.tenant])):
         raise RefusedByState(
             f"Tenant {new.tenant} is not active; `freehold tenant set` changes it."

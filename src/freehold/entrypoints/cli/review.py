@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freehold.domain.inventory import ID_MAX
 from freehold.entrypoints.cli.context import Invocation, invocation, people
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 review = typer.Typer(help="Operations that wait for a person.", no_args_is_help=True)
 
 RuleName = Annotated[str, typer.Option("--rule", "-r", help="The rule.")]
-Ids = Annotated[list[int] | None, typer.Argument(help="Operation ids, as `review list` shows.")]
+Ids = Annotated[
+    list[int] | None,
+    typer.Argument(min=1, max=ID_MAX, help="Operation ids, as `review list` shows."),
+]
 Matching = Annotated[
     str | None,
     typer.Option("--matching", help="Instead of ids: all whose reason or error has this text."),
@@ -106,7 +110,12 @@ def _data(one: InReview) -> dict[str, Any]:
 
 
 @review.command()
-def show(context: typer.Context, operation_id: int) -> None:
+def show(
+    context: typer.Context,
+    operation_id: Annotated[
+        int, typer.Argument(min=1, max=ID_MAX, help="As `review list` shows it.")
+    ],
+) -> None:
     """Show one operation in review with every attempt.
 
     Example: freehold review show 17
