@@ -139,7 +139,7 @@ def _wrong(reading: Reading, rule: Rule, terms: Terms) -> list[Violation]:
         found += [
             Violation(rule.name, one.hold_key, one.operation_id, "another granting was released")
             for one in page
-            if digest(rule.name, one.hold_key, one.identity) != one.digest
+            if one.is_of_mapping and digest(rule.name, one.hold_key, one.identity) != one.digest
         ]
         if len(page) < PAGE:
             break

@@ -72,12 +72,15 @@ class ReleasedImage:
 
     Attributes:
         identity: packed texts of due and tokens in the before-image.
+        is_of_mapping: the image has the columns of today's mapping; under another one a granting
+            may have been named by other columns.
     """
 
     operation_id: int
     hold_key: str
     digest: UUID
     identity: str
+    is_of_mapping: bool
 
 
 class Audit(Protocol):

@@ -142,7 +142,7 @@ class SqlAudit:
             limit=limit,
         )
         uuid = self._session.uuid
-        return [ReleasedImage(row[0], row[1], uuid(row[2]), row[3]) for row in rows]
+        return [ReleasedImage(row[0], row[1], uuid(row[2]), row[3], bool(row[4])) for row in rows]
 
     def _broken_chain(self, limit: int) -> list[Violation]:
         """Compute every hash of the action log again, a page at a time."""
