@@ -71,6 +71,7 @@ class Script:
     handled: bool = False
     attempts_max: int = 2
     mode: Mode = Mode.RESERVATION
+    alone: bool = False  # without companions, so that pages behind a plain one go in bulk
 
     @property
     def rule(self) -> Rule:
@@ -78,6 +79,8 @@ class Script:
         rule = rule_of(self.url, self.attempts_max)
         if self.mode is not Mode.RESERVATION:  # pages with and without poison
             rule = replace(rule, mode=self.mode, batch_size=2)
+        if self.alone:
+            rule = replace(rule, companions=(), batch_size=1)
         return replace(rule, handler=SEALS) if self.handled else rule
 
     def reset(self) -> None:
@@ -86,7 +89,7 @@ class Script:
             door.wait_until_alone()
             with door.together():
                 empty(door)
-                _seed(StandardTable(door))
+                _seed(StandardTable(door), pieces=0 if self.alone else 1)
         if self.leased:
             pipeline = self._pipeline(SetClock(START))
             with pipeline.ledger.transaction() as tx:
@@ -132,7 +135,7 @@ class Script:
         pipeline.drain()
         with BackDoor(self.url) as door:
             wrong = [
-                *_wrong_ends(StandardTable(door)),
+                *_wrong_ends(StandardTable(door), restocked=not self.alone),
                 *(_wrong_seals(door) if self.handled else ()),
                 *find_violations(door, self.rule, clock.instant),
             ]
@@ -163,10 +166,11 @@ def as_leased(state: RuleState) -> RuleState:
     return replace(state, leased=True)
 
 
-def _seed(table: StandardTable) -> None:
+def _seed(table: StandardTable, pieces: int) -> None:
     for number in PLAIN:
         due = START - timedelta(seconds=19 - number)
-        table.hold(number, due, tenant="abc"[number % 3], stock=1 + number % 2, quantity=number)
+        tenant, quantity = "abc"[number % 3], number * pieces
+        table.hold(number, due, tenant=tenant, stock=1 + number % 2, quantity=quantity)
     for number in (RENEWED, CONFIRMED, CANCELLED, TAKEN_OVER, DELETED):
         table.hold(number, START - timedelta(seconds=30 - number), tenant="abc"[number % 3])
     table.hold(RAISES, START - timedelta(seconds=14), tenant="b", refusal=Refusal.RAISE)
@@ -179,7 +183,7 @@ def _wrong_seals(door: BackDoor) -> list[str]:
     return [] if sealed == {*PLAIN} else [f"the handler sealed {sorted(sealed)}"]
 
 
-def _wrong_ends(table: StandardTable) -> list[str]:
+def _wrong_ends(table: StandardTable, *, restocked: bool) -> list[str]:
     found = table.statuses()
     wrong = [
         f"reservation {number} ended {found.get(number)}, not {end}"
@@ -187,7 +191,7 @@ def _wrong_ends(table: StandardTable) -> list[str]:
         if found.get(number) != end
     ]
     free = {1: sum(n for n in PLAIN if n % 2 == 0), 2: sum(n for n in PLAIN if n % 2)}
-    if table.free() != free:
+    if table.free() != (free if restocked else {1: 0, 2: 0}):
         wrong.append(f"free pieces are {table.free()}, not {free}")
     dead = table.door.rows("select hold_key from {s}operation where state = 'dead'")
     if {row[0] for row in dead} != {str(RAISES), str(DEFERS)}:

@@ -31,6 +31,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "handler": {"handled": True},
     "direct": {"mode": Mode.DIRECT},
     "window": {"mode": Mode.WINDOW},
+    "direct in bulk": {"mode": Mode.DIRECT, "alone": True},
+    "window in bulk": {"mode": Mode.WINDOW, "alone": True},
 }
 WAY = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
