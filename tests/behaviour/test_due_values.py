@@ -10,7 +10,7 @@ import pytest
 from freehold.adapters.system import Onwards
 from freehold.application.sweep import Sweeper
 from freehold.domain.due import DueKind, DueSpec, EmptyDue
-from freehold.domain.expiry import DeferReason
+from freehold.domain.expiry import SkipReason
 from freehold.domain.rules import Now, Rule, SetColumns, TableName
 from tests.behaviour.till import EXPIRE, HELD, Till, cart, hold, open_table
 
@@ -245,6 +245,6 @@ def test_a_zone_that_changed_under_open_work_releases_nothing_early(place: Place
 
     # Half past eleven in New York is half past three in the afternoon, UTC.
     moved = Till.open(place, cart(place, due=DueSpec("due", DueKind.ISO, "America/New_York")))
-    assert moved.worker.work(moved.rule).batch.deferred == {DeferReason.NOT_DUE: 1}
+    assert moved.worker.work(moved.rule).batch.skipped == {SkipReason.MAPPING_CHANGED: 1}
     assert moved.run_again(1, after=timedelta(hours=3)).released_count == 0
     assert moved.run_again(1, after=timedelta(minutes=30)).released_count == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from math import ceil
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -21,6 +22,7 @@ from freehold.ports.ledger import RuleCondition
 
 TENANTS_IN_TABLE = 3  # under each rule; `--json` has more
 TENANT_CHARS = 24
+_DAY_SECONDS = 86_400
 _NOTHING = "[dim]·[/]"
 _UNKNOWN = "[dim]?[/]"
 _CONDITIONS = {
@@ -203,6 +205,8 @@ def _lag(seconds: float | None, row: RuleStatus, *, exact: bool = False) -> str:
     if seconds == float("inf"):
         return "[bold red]> 1 d[/]"
     text = f"{seconds * 1000:.0f} ms" if seconds < 1 else span(timedelta(seconds=seconds))
+    if seconds >= _DAY_SECONDS:  # hours would push the other figures off a narrow screen
+        text = f"{ceil(seconds / _DAY_SECONDS)} d"
     text = text if exact else f"≤ {text}"
     return f"[red]{text}[/]" if seconds > row.rule.promise.total_seconds() else text
 
