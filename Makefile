@@ -31,8 +31,14 @@ LANE_TWO := $(filter-out $(LANE_ONE) tests/__pycache__,$(patsubst %/,%,$(wildcar
 test: setup ## Run every test but the whole sweeps
 	@scripts/test_lanes.sh "not proof" "$(LANE_ONE)" "$(LANE_TWO)"
 
+# What compares times within one run has the machine to itself.
+PROOF_ALONE := tests/growth tests/insight
+PROOF_ONE := tests/crash tests/house tests/unit
+PROOF_TWO := $(filter-out $(PROOF_ONE) $(PROOF_ALONE),$(LANE_ONE) $(LANE_TWO))
+
 proof: setup ## Run the whole sweeps
-	@$(BIN)/pytest -m proof
+	@scripts/test_lanes.sh proof "$(PROOF_ONE)" "$(PROOF_TWO)"
+	@$(BIN)/pytest -m proof $(PROOF_ALONE)
 
 proof-long: setup ## Run the whole sweeps at length (hours)
 	@FREEHOLD_PROOF=long $(BIN)/pytest -m proof --timeout 0
