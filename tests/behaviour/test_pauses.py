@@ -211,5 +211,5 @@ def test_people_and_reasons_are_in_the_action_log(place: Place) -> None:
 def test_nothing_is_resumed_that_is_not_paused(place: Place) -> None:
     till = _shop(place)
     _pause(till, Role.WORK, "ann")
-    with pytest.raises(RefusedByState, match="cart is not paused in role work"):
+    with pytest.raises(RefusedByState, match="The work of cart is not paused"):
         _resume(till, Role.WORK)
