@@ -77,12 +77,13 @@ retry = { delays = ["10s", "30s", "90s"], jitter = 0.2 }
 
 ## What is refused without a database
 
-Two rules of one name, or a rule with the name of the built-in holds. An action that leaves the row held: its columns still meet every condition of
-an alternative of `held`, or it names no column of one, or there is no `held` at all and the row is
-not deleted. An action that changes a key column. `naive` and `date` without `due.zone`, and a zone
-that is not in the tz database. A companion of several statements, one that begins or ends a
-transaction, and a `lock_by` that is no parameter of it. A mode that does not exist yet: `direct` and
-`window`. A heartbeat that is not shorter than the lease.
+Two rules of one name, or a rule with the name of the built-in holds. An action that leaves the row
+held: its columns still meet every condition of an alternative of `held`, or it names no column of
+one, or there is no `held` at all and the row is not deleted. An action that changes a key column.
+`naive` and `date` without `due.zone`, and a zone that is not in the tz database. A companion of
+several statements, one that begins or ends a transaction, and a `lock_by` that is no parameter of
+it. A handler in mode `direct` or `window`, or with a time limit that is not shorter than the lease.
+A heartbeat that is not shorter than the lease.
 """
 
 
