@@ -55,8 +55,8 @@ def what_stops(state: RuleState, now: datetime, roles: Collection[Role] = BOTH) 
         return state.reason or state.condition.value
     if state.condition is RuleCondition.PAUSED and Role.WORK in roles:
         return (
-            "the database refuses it as a whole, so it is paused; `freehold status` has the "
-            "reason, `freehold doctor` says what to mend"
+            "it fails as a whole, in the database or in its handler, so it is paused; "
+            "`freehold status` has the reason, `freehold doctor` looks for what to mend"
         )
     return held_back(state, now, roles)
 

@@ -42,7 +42,7 @@ def doctor(
     from freehold.adapters.system import SystemClock
     from freehold.application.doctor import Severity, examine
     from freehold.bootstrap import handler_problems, open_inspection
-    from freehold.entrypoints.cli.pause import stopped_rules
+    from freehold.entrypoints.cli.pause import read_states
 
     call = invocation(context)
     settings = call.settings()
@@ -50,7 +50,7 @@ def doctor(
     inspection = open_inspection(settings)
     try:
         unusable = handler_problems(rules)
-        stopped = stopped_rules(call, settings, [one.name for one in rules])
+        _, stopped = read_states(call, settings, [one.name for one in rules])
         found = examine(
             inspection, rules, SystemClock(), strict=strict, unusable=unusable, stopped=stopped
         )

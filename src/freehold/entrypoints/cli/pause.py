@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ from freehold.entrypoints.cli.context import Invocation, invocation
 if TYPE_CHECKING:
     from freehold.application.pauses import Scope
     from freehold.domain.pauses import Pause, Role
+    from freehold.ports.ledger import RuleState
     from freehold.settings import Settings
 
 LIST = "list"
@@ -171,8 +172,14 @@ def _instant(text: str, now: datetime) -> datetime:
     return at
 
 
-def stopped_rules(call: Invocation, settings: Settings, names: Sequence[str]) -> dict[str, str]:
-    """Say what stops each rule, if something does; there may be no ledger to ask yet."""
+def read_states(
+    call: Invocation, settings: Settings, names: Sequence[str]
+) -> tuple[Mapping[str, RuleState], dict[str, str]]:
+    """Read the rules' states, and what stops each, if something does.
+
+    Returns:
+        Nothing of either where there is no ledger to ask yet.
+    """
     from freehold.application.stopped import held_back
     from freehold.domain.errors import RefusedByState
 
@@ -181,8 +188,8 @@ def stopped_rules(call: Invocation, settings: Settings, names: Sequence[str]) ->
             states = reading.figures.states(names)
             reasons = {name: held_back(state, reading.now) for name, state in states.items()}
     except RefusedByState:
-        return {}
-    return {name: reason for name, reason in reasons.items() if reason is not None}
+        return {}, {}
+    return states, {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def pause_data(one: Pause, now: datetime) -> dict[str, Any]:

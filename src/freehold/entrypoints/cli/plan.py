@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +11,7 @@ from freehold.entrypoints.cli.context import invocation
 
 if TYPE_CHECKING:
     from freehold.application.plan import RulePlan
+    from freehold.ports.ledger import RuleState
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +35,7 @@ def plan(
     """
     from freehold.application.plan import plan as plan_rules
     from freehold.bootstrap import open_inspection
-    from freehold.entrypoints.cli.pause import stopped_rules
+    from freehold.entrypoints.cli.pause import read_states
 
     call = invocation(context)
     settings = call.settings()
@@ -44,12 +45,17 @@ def plan(
         plans = plan_rules(inspection, rules, inspection.server().now, exact=exact, tenant=tenant)
     finally:
         inspection.close()
-    stopped = stopped_rules(call, settings, [one.rule for one in plans])
+    states, stopped = read_states(call, settings, [one.rule for one in plans])
+    plans = [replace(one, waits=one.waits and _unattached(states.get(one.rule))) for one in plans]
     data = [
         {**asdict(one), "estimate": one.estimate.total_seconds(), "stopped": stopped.get(one.rule)}
         for one in plans
     ]
     call.show(data, lambda: _print(plans, stopped, tenant))
+
+
+def _unattached(state: RuleState | None) -> bool:
+    return state is None or state.condition.value == "waiting"
 
 
 def _print(plans: list[RulePlan], stopped: dict[str, str], tenant: str | None) -> None:
