@@ -153,6 +153,15 @@ def test_json_and_table_say_the_same(shop: Shop) -> None:
     assert "≤ 2 h" in text
 
 
+def test_a_narrow_screen_loses_columns_and_cuts_none(shop: Shop) -> None:
+    found = seen(shop)
+    page = Console(file=StringIO(), width=48)
+    show(found, page)
+    assert isinstance(page.file, StringIO)
+    (head,) = [line for line in page.file.getvalue().splitlines() if line.startswith("rule ")]
+    assert head.split() == ["rule", "released", "p99", "longest", "skipped"]
+
+
 def test_the_longest_lag_is_exact_and_every_tenant_has_its_own(shop: Shop) -> None:
     late = timedelta(hours=5)
     shop.hold(20, -late)

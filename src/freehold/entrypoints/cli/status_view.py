@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from math import ceil
 
@@ -41,7 +42,7 @@ def show(seen: Status, console: Console | None = None) -> None:
             _fitting(seen, console),
             Text(),
             Text("In the last hour, with the lag from due to commit:", style="dim"),
-            _ended(seen),
+            _ended(seen, console),
             Text(),
             _foot(seen),
         )
@@ -163,22 +164,49 @@ def _scan(row: RuleStatus, now: datetime) -> str:
     return f"[yellow]late, {ago}[/]" if row.tick_late else ago
 
 
-def _ended(seen: Status) -> Table:
-    table = _table("rule", "released", "p50", "p95", "p99", "longest", "redelivered", "skipped")
+ENDED = ("rule", "released", "p50", "p95", "p99", "longest", "redelivered", "skipped")
+SPARED = ("skipped", "redelivered", "p95", "p50")  # in this order, where the screen is narrow
+SKIPPED_CHARS = 16  # skips wrap, the other columns do not
+
+
+def _ended(seen: Status, console: Console) -> Table:
+    """Return what ended; a narrow screen loses empty columns first, then the lesser quantiles."""
+    lines = [dict(zip(ENDED, cells, strict=True)) for cells in _ended_lines(seen)]
+    shown = list(ENDED)
+    for name in SPARED:
+        empty = all(line[name] in {_NOTHING, ""} for line in lines)
+        if _width(lines, shown) > console.width and (empty or name.startswith("p")):
+            shown.remove(name)
+    table = _table(*shown)
+    for line in lines:
+        table.add_row(*(line[name] for name in shown))
+    return table
+
+
+def _width(lines: list[dict[str, str]], shown: list[str]) -> int:
+    widths = {
+        name: max(len(name), *(Text.from_markup(line[name]).cell_len for line in lines), 0)
+        for name in shown
+    }
+    if "skipped" in widths:
+        widths["skipped"] = min(widths["skipped"], SKIPPED_CHARS)
+    return sum(widths.values()) + 2 * len(shown)
+
+
+def _ended_lines(seen: Status) -> Iterator[list[str]]:
     for row in seen.rules:
         name = f"[bold]{escape(row.rule.name)}[/]"
         if row.ended is None:
-            table.add_row(name, *[_NOTHING] * 7)
+            yield [name, *[_NOTHING] * 7]
             continue
-        table.add_row(name, *_ended_cells(row, row.ended))
+        yield [name, *_ended_cells(row, row.ended)]
         if row.tenant_count < 2:  # noqa: PLR2004 - the one tenant's line would say the same again
             continue
         for tenant, ended in row.tenants[:TENANTS_IN_TABLE]:
             who = "[dim]nobody[/]" if tenant is None else _cut(tenant)
-            table.add_row(f"[dim]└[/] {who}", *_ended_cells(row, ended))
+            yield [f"[dim]└[/] {who}", *_ended_cells(row, ended)]
         if (more := row.tenant_count - TENANTS_IN_TABLE) > 0:
-            table.add_row(f"[dim]└ {more:,} more[/]")
-    return table
+            yield [f"[dim]└ {more:,} more[/]", *[""] * 7]
 
 
 def _cut(tenant: str) -> str:
@@ -242,7 +270,7 @@ def _foot(seen: Status) -> Table:
     )
     if seen.failed:
         told = ", ".join(f"{number(count)} {escape(kind)}" for kind, count in seen.failed.items())
-        grid.add_row("attempts", f"[yellow]{told}[/] failed in the last hour")
+        grid.add_row("attempts", f"failed in the last hour: [yellow]{told}[/]")
     skew = seen.host_skew.total_seconds()
     grid.add_row(
         "clock",
