@@ -90,6 +90,17 @@ def test_what_is_in_the_way_is_told_with_its_end(lite: Program) -> None:
     assert "which is confirmed" in taken.sentence
 
 
+def test_a_list_of_two_zones_cuts_nothing_at_80_columns(lite: Program) -> None:
+    assert lite("tenant", "add", "lagoon").code == 0
+    assert lite("unit", "add", "-t", "lagoon", "Pitch 3").code == 0
+    made = create(lite, *STAY, "--reference", "order-4711")
+    assert lite("hold", "create", "-t", "lagoon", "-u", "Pitch 3").code == 0
+    text = lite("hold", "list").out
+    assert "order-4711" in text
+    assert "…" not in text
+    assert made["token"] in lite("hold", "list", "--tokens").out
+
+
 def test_a_list_shows_tokens_only_when_asked(freehold: Program) -> None:
     made = create(freehold, "--reference", "o-1")
     create(freehold, unit="Room 2")

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+
 from freehold.domain.due_walls import zone_info
 from freehold.domain.inventory import Hold, HoldStatus
 from freehold.domain.inventory_text import DEFAULT_ZONE
@@ -26,6 +28,8 @@ _COLOURS = {
     HoldStatus.EXPIRED: "dim",
 }
 _NOTHING = "[dim]·[/]"
+NARROW_CHARS = 80
+TOKEN_CHARS = 36  # a UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,6 @@ def data(one: SeenHold, *, tokens: bool) -> dict[str, Any]:
 
 def print_one(one: SeenHold, said: str, *, tokens: bool) -> None:
     """Print a hold as a block under a line that says what happened."""
-    from rich.markup import escape
     from rich.table import Table
 
     hold = one.hold
@@ -117,43 +120,47 @@ def print_one(one: SeenHold, said: str, *, tokens: bool) -> None:
 
 
 def print_many(found: Sequence[SeenHold], *, tokens: bool) -> None:
-    """Print holds as a table, in local times; where tenants' zones differ, each row names its own."""
+    """Print holds as a table, in local times; where zones differ, each stands below its tenant.
+
+    On a narrow screen dates and times stand below each other, and give way to tokens.
+    """
     from rich.table import Table
 
-    zones = {one.zone for one in found}
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("id", justify="right", no_wrap=True)
-    table.add_column("tenant")
-    table.add_column("unit")
-    for name in ("status", "from", "to", "held until"):  # on a narrow screen the time stands below
-        table.add_column(name, min_width=10)
-    for name in (*(["zone"] if len(zones) > 1 else []), "reference"):
-        table.add_column(name)
-    if tokens:
-        table.add_column("token", no_wrap=True)
-    for one in found:
-        zone = [one.zone] if len(zones) > 1 else []
-        table.add_row(*_cells(one, zone), *([str(one.hold.token)] if tokens else []))
     console = people()
+    narrow = console.width <= NARROW_CHARS
+    zones = {one.zone for one in found}
+    times = () if tokens and narrow else ("from", "to", "held until")
+    table = Table(box=None, padding=(0, 1 if narrow else 2, 0, 0), header_style="dim")
+    table.add_column("id", justify="right", no_wrap=True)
+    table.add_column("tenant", overflow="fold")
+    table.add_column("unit", overflow="fold")
+    for name in ("status", *times, "reference"):
+        table.add_column(name, min_width=10, overflow="fold")
+    if tokens:
+        table.add_column("token", no_wrap=True, min_width=TOKEN_CHARS)
+    for one in found:
+        cells = [*_whose(one, zoned=len(zones) > 1, narrow=narrow), _status(one)]
+        cells += _times(one) if times else []
+        cells.append(escape(one.hold.reference) if one.hold.reference else _NOTHING)
+        table.add_row(*cells, *([str(one.hold.token)] if tokens else []))
     console.print(table)
     if len(zones) == 1:
         console.print(f"[dim]times in {zones.pop()}[/]")
 
 
-def _cells(one: SeenHold, zone: list[str]) -> list[str]:
-    from rich.markup import escape
+def _whose(one: SeenHold, *, zoned: bool, narrow: bool) -> list[str]:
+    zone = one.zone.replace("/", "/\n") if narrow else one.zone
+    below = f"\n[dim]{zone}[/]" if zoned else ""
+    hold = one.hold
+    return [str(hold.id), escape(hold.tenant) + below, f"[bold]{escape(one.unit)}[/]"]
 
-    hold, stay = one.hold, one.hold.stay
+
+def _times(one: SeenHold) -> list[str]:
+    stay = one.hold.stay
     return [
-        str(hold.id),
-        escape(hold.tenant),
-        f"[bold]{escape(one.unit)}[/]",
-        _status(one),
         _NOTHING if stay is None else one.clock(stay.starts_at),
         _NOTHING if stay is None else one.clock(stay.ends_at),
-        one.clock(hold.hold_until),
-        *zone,
-        escape(hold.reference) if hold.reference else _NOTHING,
+        one.clock(one.hold.hold_until),
     ]
 
 
@@ -166,5 +173,5 @@ def _status(one: SeenHold) -> str:
 def _stay(one: SeenHold) -> str:
     stay = one.hold.stay
     if stay is None:
-        return "the unit itself, for ever"
+        return "the unit itself"
     return f"{one.local(stay.starts_at)} to {one.local(stay.ends_at)}"
