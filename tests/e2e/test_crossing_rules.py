@@ -23,18 +23,19 @@ pytestmark = pytest.mark.proof
 MODES = ("reservation", "direct", "window")
 CROSSED = {"one": ("low", "high"), "two": ("high", "low")}
 TABLES = {f"{name}_{mode}": mode for mode, name in product(MODES, CROSSED)}
-HOLDS = 160  # of each rule
+HOLDS = 60  # of each rule; without an order each deadlock costs the server's second
 TOTAL = HOLDS * len(TABLES)
 COUNTERS = 7
 KILLS = 3
 LEFT_HELD = " union all ".join(f"select id from {table} where status = 'held'" for table in TABLES)
 GIVE_BACK = "update counter set free = free + 1 where id = :{column}"
-# A window comes back when the lease ends that a killed worker had of it: a short one ends soon.
+# A window comes back when the lease ends that a killed worker had of it: a short one ends soon, but
+# one shorter than a page with its deadlocks would end under a worker that lives, and cost attempts.
 SETTINGS = """
 [database]
 url = "{url}"
 [loops]
-lease = "2s"
+lease = "6s"
 heartbeat = "500ms"
 sweep = "1s"
 """
@@ -117,6 +118,8 @@ def test_companions_that_cross_count_exactly(
         assert door.one("select sum(free) from counter") == 2 * TOTAL
         released = "select rule, count(*) from {s}record where outcome = 'expired' group by 1"
         assert dict(door.rows(released)) == dict.fromkeys(TABLES, HOLDS)
-        assert door.one("select count(*) from {s}attempt where failure_code is not null") == 0
+        assert (
+            door.rows("select failure_class, failure_code, failure_message from {s}attempt") == []
+        )
         assert door.one("select count(*) from {s}operation where state = 'dead'") == 0
     assert freehold("audit", cwd=tmp_path).code == 0
