@@ -33,7 +33,7 @@ test: setup ## Run every test but the whole sweeps
 
 # What compares times within one run has the machine to itself.
 PROOF_ALONE := tests/growth tests/insight
-PROOF_ONE := tests/crash tests/house tests/unit
+PROOF_ONE := tests/behaviour tests/crash tests/house tests/unit
 PROOF_TWO := $(filter-out $(PROOF_ONE) $(PROOF_ALONE),$(LANE_ONE) $(LANE_TWO))
 
 proof: setup ## Run the whole sweeps
