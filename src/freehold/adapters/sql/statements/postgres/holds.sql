@@ -75,11 +75,12 @@ where o.id = any (:ids::bigint[]) and exists (select 1 from {table} h where {key
 -- name: release
 -- Purpose: the compare-and-set with its event and its record; the operations leave the ledger.
 -- Caller: adapters.sql.holds, once a batch, on rows that lock_holds matched in this transaction
--- Index: the customer's primary key, the primary key of operation
+-- Index: the customer's primary key, the primary key of operation; a bare o.id = c.id would let a
+-- plan made for an empty ledger read the whole index, with all that an old snapshot keeps in it
 with chosen as materialized (
     select o.*, c.tally_id, {before_image} as before_image, {tokens} as tokens, {carry} as carry
     from unnest(:ids::bigint[], :tally_ids::bigint[]) as c (id, tally_id)
-    join {s}operation o on o.id = c.id
+    join {s}operation o on o.id = any (array[c.id])
     join {table} h on {key_match}),
 changed as ({change} returning o.*),
 gone as (

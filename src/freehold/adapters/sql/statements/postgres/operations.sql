@@ -110,7 +110,7 @@ set state = 'deferred', reason = p.reason, available_at = p.available_at, deferr
     leased_until = null, changed_at = :now
 from unnest(:c0::bigint[], :c1::text[], :c2::timestamptz[], :c3::int[])
      as p (id, reason, available_at, deferrals)
-where o.id = p.id
+where o.id = any (array[p.id])
 
 -- name: add_tallies
 -- Purpose: write the counts of one releasing transaction; ids come back in the order of writing.
@@ -132,7 +132,7 @@ returning id
 with moved as (
     delete from {s}operation o
     using unnest(:c0::bigint[], :c1::bigint[], :c2::text[]) as e (id, tally_id, reason)
-    where o.id = e.id
+    where o.id = any (array[e.id])
     returning o.*, e.tally_id, e.reason as skip_reason)
 insert into {s}record (
     operation_id, rule, tenant, hold_key, digest, generation, due_at, outcome, reason, attempt,
