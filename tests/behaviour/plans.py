@@ -40,13 +40,15 @@ def name_of(dialect: str, sql: str) -> str | None:
 
 
 def _walk(node: Any) -> Iterator[str]:
-    """Name the indexes of a plan, its sorts, and the tables that it reads from end to end."""
+    """Name the indexes of a plan, its sorts, and what it reads from end to end."""
     if isinstance(node, list):
         for one in node:
             yield from _walk(one)
     elif isinstance(node, dict):
         if "Index Name" in node:
             yield node["Index Name"]
+            if node["Node Type"].startswith("Index") and "Index Cond" not in node:
+                yield f"all of {node['Index Name']}"
         yield from node.get("Conflict Arbiter Indexes", ())
         if "Sort" in node.get("Node Type", ""):
             yield "a sort"

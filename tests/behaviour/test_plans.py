@@ -75,6 +75,9 @@ SQLITE = {
 }
 
 
+OWN_INDEXES = ("operation_pkey", "operation_claim", "operation_identity", "hold_pkey")
+
+
 def _fill(place: Place) -> None:
     if place.dialect == "postgres":
         place.host.run(
@@ -138,6 +141,10 @@ def test_hot_statements_go_by_their_index(place: Place, statistics: str) -> None
     wanted = POSTGRES if place.dialect == "postgres" else SQLITE
     missing = {n: (indexes, plans[n]) for n, indexes in wanted.items() if not indexes <= plans[n]}
     assert not missing
+    # What an old snapshot keeps in an index makes reading it from end to end dear, however few
+    # operations are open.
+    whole = {n: p for n, p in plans.items() if any(f"all of {i}" in p for i in OWN_INDEXES)}
+    assert not whole
     own = ("hold", "operation", "record", "h", "o", "freehold_operation")
     read_whole = {n: p for n, p in plans.items() if any(f"all of {table}" in p for table in own)}
     assert set(read_whole) <= {"sample_due"}, read_whole  # it stops at its first row
