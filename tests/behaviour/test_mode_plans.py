@@ -14,8 +14,8 @@ from freehold.application.straight import release_straight
 from freehold.application.work import Worker
 from freehold.domain.due import read_due
 from freehold.domain.rules import Companion, Mode
-from tests.behaviour.plans import Plans, explained
-from tests.behaviour.test_plans import _fill
+from tests.behaviour.plans import Plans, analyse, assert_by_index, explained, fill
+from tests.behaviour.test_plans import HOLDS
 from tests.behaviour.till import cart, open_table
 
 if TYPE_CHECKING:
@@ -88,15 +88,13 @@ def _plans(place: Place) -> Plans:
 def test_statements_of_the_modes_go_by_their_index(place: Place, statistics: str) -> None:
     open_table(place)
     place.host.run("create table spare (id integer primary key)")
-    analyse = "vacuum analyze" if place.dialect == "postgres" else "analyze"
     if statistics == "stale":
-        place.host.run(analyse)
-    _fill(place)
+        analyse(place)
+    fill(place, HOLDS)
     if statistics == "fresh":
-        place.host.run(analyse)
+        analyse(place)
     plans = _plans(place)
     wanted = POSTGRES if place.dialect == "postgres" else SQLITE
-    missing = {n: (indexes, plans[n]) for n, indexes in wanted.items() if not indexes <= plans[n]}
-    assert not missing
+    assert_by_index(plans, wanted)
     read_whole = {n: p for n, p in plans.items() if any(f"all of {table}" in p for table in OWN)}
     assert set(read_whole) <= {"sample_due"}, read_whole

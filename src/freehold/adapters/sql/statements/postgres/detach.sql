@@ -8,5 +8,5 @@ with taken as (
     limit :limit for update skip locked)
 update {s}operation o
 set state = 'discarded', reason = :reason, leased_until = null, changed_at = :now
-from taken t where o.id = t.id
+from taken t where o.id = any (array[t.id])
 returning o.id

@@ -22,7 +22,7 @@ set tenant = n.tenant, digest = n.digest, identity = n.identity, guard = n.guard
     due_at = n.due_at, fingerprint = :fingerprint, changed_at = :now
 from unnest(:c0::bigint[], :c1::text[], :c2::uuid[], :c3::text[], :c4::text[], :c5::timestamptz[])
      as n (id, tenant, digest, identity, guard, due_at)
-where o.id = n.id
+where o.id = any (array[n.id])
 
 -- name: renumber
 -- Purpose: give operations just written the generation that their predecessors leave them.
