@@ -76,11 +76,24 @@ install_postgres() {
   has_postgres || fail "postgresql-15 is installed, yet has no initdb under /usr/lib/postgresql"
 }
 
+has_node() {
+  command -v node >/dev/null && command -v npm >/dev/null
+}
+
+install_node() {
+  has_node && return
+  [[ $EUID -eq 0 ]] || fail "Node.js 18 or newer with npm is missing: apt-get install nodejs npm, as root"
+  command -v apt-get >/dev/null || fail "Node.js 18 or newer with npm is missing and there is no apt-get"
+  echo "setup: installing Node.js"
+  export DEBIAN_FRONTEND=noninteractive
+  apt_install nodejs || fail "apt-get could not install nodejs"
+  has_node || apt_install npm || fail "apt-get could not install npm" # some packages bring it along
+  has_node || fail "nodejs and npm are installed, yet node or npm is not on the path"
+}
+
 # The Node examples of the docs are run by a test.
 install_node_packages() {
   local folder=tests/docs/node wanted have=tests/docs/node/node_modules/.wanted
-  command -v node >/dev/null && command -v npm >/dev/null ||
-    fail "Node.js 18 or newer with npm is missing: apt-get install nodejs npm"
   node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 18 ? 1 : 0)' ||
     fail "Node.js $(node --version) is too old: 18 or newer is needed"
   wanted=$(sha256sum <"$folder/package-lock.json")
@@ -102,4 +115,5 @@ apt_install() {
 make_venv
 install_requirements
 install_postgres
+install_node
 install_node_packages
