@@ -12,6 +12,7 @@ import random
 import signal
 import sqlite3
 import time
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -67,7 +68,7 @@ def on_stop(act: Callable[[], object]) -> None:
 
 
 @dataclass
-class Host:
+class Host(ABC):
     """One process; `number` also names its incarnation, so that no id comes twice."""
 
     url: str
@@ -141,9 +142,9 @@ class Host:
         if self.dice.randrange(1000) < KILLED_OF_1000:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    @abstractmethod
     def act(self, token: str) -> list[Act]:
         """Do one thing; return what it comes to if it is committed."""
-        raise NotImplementedError
 
     def span(self) -> timedelta:
         """Return how long something is held."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -35,7 +36,7 @@ class Crashed(BaseException):
 
 
 @dataclass(slots=True)
-class _At:
+class _At(ABC):
     """Acts at the n-th reach.
 
     Attributes:
@@ -58,9 +59,9 @@ class _At:
             self.tell(CRASHED, boundary.value)
             self.act(boundary)
 
+    @abstractmethod
     def act(self, boundary: Boundary) -> None:
         """Do what the class is for."""
-        raise NotImplementedError
 
 
 class KillAt(_At):
