@@ -33,6 +33,15 @@ class Boundary(StrEnum):
     FAILURE_WRITTEN = "failure written"
     SWEPT = "swept"
     REVIEWED = "reviewed"
+    REPORTS_ASSIGNED = "reports assigned, not committed"
+    FACTS_FROZEN = "facts frozen, not committed"
+    MAILS_FROZEN = "mails frozen, not committed"
+    SEND_CLAIMED = "send claimed"
+    SEND_BEGUN = "send attempt written, provider not asked"
+    PROVIDER_ANSWERED = "provider answered, not noted"
+    SEND_SETTLED = "send settled"
+    SUMMARY_BEGUN = "summary attempt written, model not asked"
+    SUMMARY_TOLD = "model answered, not noted"
 
 
 class Checkpoint(Protocol):

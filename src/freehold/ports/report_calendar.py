@@ -1,0 +1,138 @@
+"""Whose day ends when, and which tallies belong to which report.
+
+*Invariants*: a tally gets its report once, in the transaction that writes the report, and keeps it;
+a tenant's windows tile the time line, which the database checks.
+*Not here*: how long a local day is (`domain.days`), the facts (`ports.reports`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from freehold.domain.inventory import Tenant
+from freehold.domain.reports import ReportReason, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """Somebody who gets reports and is not in the calendar yet.
+
+    Attributes:
+        zone: the tenant's own, or None for the installation's.
+        first_tally_at: of the oldest tally that is in no report; None without one.
+        last: the tenant's newest report, where it was in the calendar before.
+    """
+
+    tenant: str
+    zone: str | None
+    first_tally_at: datetime | None
+    last: Window | None
+
+
+@dataclass(frozen=True, slots=True)
+class DueGroup:
+    """Tenants whose next window is the same: one pass serves them all.
+
+    Attributes:
+        window: as the calendar has it; its end was computed with `window.tz_version`.
+        zone: the tenants' zone now; None for the installation's. Another than the window's means
+            that the end must be computed again.
+        hour: the tenants' report hour; None for the installation's.
+        active: whether the tenants are active now; those of the data alone are.
+        tenant_count: how many there are.
+    """
+
+    window: Window
+    zone: str | None
+    hour: int | None
+    active: bool
+    tenant_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """What becomes of one group: the window that closes now, and the one that comes next.
+
+    Attributes:
+        reason: not None for a report that is only recorded, never sent.
+        due_at: when the mail leaves.
+    """
+
+    group: DueGroup
+    window: Window
+    next: Window
+    due_at: datetime
+    reason: ReportReason | None = None
+
+
+class ReportCalendar(Protocol):
+    """Calendar and assignment, inside one transaction."""
+
+    # ------------------------------------------------------------------------------ calendar
+
+    def newcomers(self, limit: int) -> Sequence[Newcomer]:
+        """Return active tenants, and owners of unreported tallies, that the calendar lacks."""
+        ...
+
+    def enrol(self, windows: Mapping[str, Window]) -> int:
+        """Write the first windows of tenants; return how many were new.
+
+        Again: leaves those that are there as they are.
+        """
+        ...
+
+    def moved(
+        self, since: datetime, after: str, limit: int
+    ) -> Sequence[tuple[str, Window, Tenant]]:
+        """Return, in the order of ids, rows whose tenant was changed since an instant.
+
+        Only those whose zone or being active is no longer the row's.
+        """
+        ...
+
+    def outdated(self, tz_version: str, after: str, limit: int) -> Sequence[tuple[str, Window]]:
+        """Return, in the order of ids, active rows that another tz database computed."""
+        ...
+
+    def reckon(self, windows: Mapping[str, Window], active: Mapping[str, bool]) -> int:
+        """Write the ends of windows anew, where date and start are still as given; return how many.
+
+        Args:
+            active: of the tenants whose being active changed.
+        """
+        ...
+
+    def next_end(self) -> datetime | None:
+        """Return the earliest end of a window in the calendar; None without an active tenant."""
+        ...
+
+    def watermark(self) -> datetime:
+        """Return the instant before which no tally can still appear.
+
+        The older of the beginning of the oldest open transaction that may release and, where
+        there are several writers, now minus 60 s.
+        """
+        ...
+
+    # ---------------------------------------------------------------------------- assignment
+
+    def due(self, until: datetime, limit: int) -> Sequence[DueGroup]:
+        """Return groups whose window ends at or before an instant, the earliest end first.
+
+        Reads no more of the calendar than `limit` tenants.
+        """
+        ...
+
+    def close(self, closing: Closing, limit: int) -> int:
+        """Write the reports of at most `limit` of the group's tenants; return how many.
+
+        In one statement each for all of them: the report, its tallies (every one of the tenant's
+        before the window's end that is in no report), and the calendar's next row. Tenants that
+        another transaction has in hand are left to it.
+
+        Again: writes nothing for those that are done. Crash: all of one call, or nothing.
+        """
+        ...
