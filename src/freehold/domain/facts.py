@@ -108,3 +108,11 @@ class Facts:
     def released_count(self) -> int:
         """Return the holds released within the window, of all rules."""
         return sum(rule.released_count for rule in self.rules)
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell a day on which nothing came due, and that leaves nothing to a person."""
+        return not self.late and not any(
+            rule.released_count or rule.skipped or rule.dead_count or rule.oldest_due_at
+            for rule in self.rules
+        )

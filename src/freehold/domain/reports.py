@@ -43,6 +43,7 @@ class ReportReason(StrEnum):
     EMPTY = "nothing happened"
     MISSED = "missed while nothing ran, and older than those that are caught up with"
     INACTIVE = "the tenant is not active"
+    UNWRITABLE = "its mail could not be made, which is a mistake of ours"
 
 
 @dataclass(frozen=True, slots=True)

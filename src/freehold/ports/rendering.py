@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from freehold.domain.facts import Facts
@@ -39,9 +40,12 @@ class Renderer(Protocol):
         ...
 
     def heads(
-        self, facts: Facts, rendered: Rendered, recipients: Sequence[str]
+        self, facts: Facts, rendered: Rendered, recipients: Sequence[str], dated_at: datetime
     ) -> Sequence[tuple[str, str]]:
         """Return for each recipient the message key and the header lines of its copy.
+
+        Args:
+            dated_at: what the mail says of when it was written.
 
         Raises:
             UsageError: an address cannot stand in a header.

@@ -24,6 +24,8 @@ class NewSend:
         message_key: unique, the same in every attempt; see `ports.mail.Mail.key`.
         head: the header lines of this recipient's copy, ended by CRLF each.
         mail_digest: SHA-256 in hex over head and body.
+        refused: why no mail can be made for this recipient, whose send is REFUSED from the start
+            and has no head; None where one was made.
     """
 
     recipient: str
@@ -31,6 +33,7 @@ class NewSend:
     head: str
     mail_digest: str
     unsubscribed: bool = False
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
