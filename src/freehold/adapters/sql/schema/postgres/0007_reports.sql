@@ -106,9 +106,17 @@ create table {s}unsubscribed (
     primary key (tenant, recipient)
 );
 
+-- What the links in mails name: one row for each recipient that was ever given a link.
+create table {s}unsubscribe_token (
+    token text primary key,
+    tenant text not null,
+    recipient text not null
+);
+
 create table {s}summary_attempt (
     id bigint generated always as identity primary key,
     report_id bigint not null references {s}report (id),
+    tenant text not null,
     attempt integer not null,
     prompt_version text not null,
     facts_digest text not null,
@@ -127,11 +135,13 @@ create table {s}summary_attempt (
     raw_usage json,
     cost_micros bigint,
     currency text,
+    tokens_max bigint not null,
     summary text,
     constraint summary_attempt_once unique (report_id, attempt),
     constraint summary_ended check ((ended_at is null) = (outcome is null))
 );
-create index summary_spent on {s}summary_attempt (report_id, started_at);
+create index summary_spent on {s}summary_attempt (tenant, started_at);
+create unique index summary_open on {s}summary_attempt (report_id) where ended_at is null;
 
 -- Facts are read by way of the tallies: of a report its tallies, of a tally its records. Tally ids
 -- only grow, so that the index on records is written at one end and holds each id once a page.
@@ -150,3 +160,9 @@ create view {s}unreported_tally as
                   where c.tenant = coalesce(t.tenant, '') and c.active);
 
 create index tenant_changed on {s}tenant (changed_at, id);
+create index send_recipient on {s}send (recipient, id)
+    where state in ('ready', 'retrying');
+
+-- Tenants that a table of the customer's names: what is gone from there becomes inactive.
+alter table {s}tenant add column from_source boolean not null default false;
+create index tenant_sourced on {s}tenant (id) where from_source and active;

@@ -107,9 +107,17 @@ create table {s}unsubscribed (
     primary key (tenant, recipient)
 ) strict;
 
+-- What the links in mails name: one row for each recipient that was ever given a link.
+create table {s}unsubscribe_token (
+    token text primary key not null,
+    tenant text not null,
+    recipient text not null
+) strict;
+
 create table {s}summary_attempt (
     id integer primary key autoincrement,
     report_id integer not null references {s}report (id),
+    tenant text not null,
     attempt integer not null,
     prompt_version text not null,
     facts_digest text not null,
@@ -128,11 +136,13 @@ create table {s}summary_attempt (
     raw_usage text,
     cost_micros integer,
     currency text,
+    tokens_max integer not null,
     summary text,
     constraint summary_attempt_once unique (report_id, attempt),
     constraint summary_ended check ((ended_at is null) = (outcome is null))
 ) strict;
-create index {s}summary_spent on {s}summary_attempt (report_id, started_at);
+create index {s}summary_spent on {s}summary_attempt (tenant, started_at);
+create unique index {s}summary_open on {s}summary_attempt (report_id) where ended_at is null;
 
 -- Facts are read by way of the tallies: of a report its tallies, of a tally its records. Tally ids
 -- only grow, so that the index on records is written at one end and holds each id once a page.
@@ -150,3 +160,9 @@ create view {s}unreported_tally as
                   where c.tenant = coalesce(t.tenant, '') and c.active = 1);
 
 create index {s}tenant_changed on {s}tenant (changed_at, id);
+create index {s}send_recipient on {s}send (recipient, id)
+    where state in ('ready', 'retrying');
+
+-- Tenants that a table of the customer's names: what is gone from there becomes inactive.
+alter table {s}tenant add column from_source integer not null default 0;
+create index {s}tenant_sourced on {s}tenant (id) where from_source = 1 and active = 1;
