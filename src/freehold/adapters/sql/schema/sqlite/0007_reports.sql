@@ -160,8 +160,6 @@ create view {s}unreported_tally as
                   where c.tenant = coalesce(t.tenant, '') and c.active = 1);
 
 create index {s}tenant_changed on {s}tenant (changed_at, id);
-create index {s}send_recipient on {s}send (recipient, id)
-    where state in ('ready', 'retrying');
 
 -- Tenants that a table of the customer's names: what is gone from there becomes inactive.
 alter table {s}tenant add column from_source integer not null default 0;
