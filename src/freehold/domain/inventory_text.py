@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from uuid import UUID
 
+from freehold.domain.addresses import read_addresses
 from freehold.domain.due_walls import check_zone
 from freehold.domain.errors import UsageError
 from freehold.domain.instants import read_instant
@@ -30,7 +31,6 @@ DEFAULT_ZONE = "UTC"  # of tenants that name none
 _LINE_KEY = "line:"  # begins a reference that was made from a line's content
 _LINE_DIGITS = 32  # of SHA-256, in hex
 
-_ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+")
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _YES, _NO = ("", "true", "yes", "1"), ("false", "no", "0")
 
@@ -103,12 +103,11 @@ def read_zone(text: str | None) -> str | None:
 
 def read_recipients(text: str) -> tuple[str, ...]:
     """Read mail addresses with commas, semicolons or blanks between them."""
-    found = tuple(re.split(r"[\s,;]+", text.strip())) if text.strip() else ()
-    if not all(_ADDRESS.fullmatch(one) for one in found):
-        raise ValueError(
-            "recipients must be mail addresses, with blanks or semicolons between them"
-        )
-    return found
+    found = re.split(r"[\s,;]+", text.strip()) if text.strip() else ()
+    try:
+        return read_addresses(found)
+    except ValueError as error:
+        raise ValueError(f"recipients {error}; blanks or semicolons stand between two") from None
 
 
 def read_locale(text: str | None) -> str | None:
