@@ -48,7 +48,7 @@ class SendOutcome(StrEnum):
 
     ACCEPTED: the provider took the mail. REFUSED: it will never take it so. TRANSIENT: it surely
     did not take it, and may later. UNKNOWN: it may have taken it. FOUND and NOT_FOUND end a look-up.
-    ABANDONED: a person said that it was not sent and shall not be.
+    ABANDONED and SEND_AGAIN are a person's words: it shall not be sent, or it shall be once more.
     """
 
     ACCEPTED = "accepted"
@@ -58,6 +58,7 @@ class SendOutcome(StrEnum):
     FOUND = "found"
     NOT_FOUND = "not found"
     ABANDONED = "abandoned"
+    SEND_AGAIN = "send again"
 
 
 class Repeat(StrEnum):

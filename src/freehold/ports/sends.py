@@ -7,7 +7,7 @@ most one attempt is open; whoever lost the lease changes nothing; ends never cha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Protocol
@@ -58,9 +58,16 @@ class ClaimedSend:
 
     Attributes:
         state: as it was before the claim: READY, RETRYING or UNKNOWN.
+        due_at: when the report's mails were due.
         attempt: attempts that were begun so far.
         lease_token: the fencing token.
         first_tried_at, last_tried_at: when attempts to send began; None before the first.
+        try_count: attempts to send that count against the bound; those that met trouble of the
+            whole account do not.
+        look_count: look-ups since the last attempt to send, counted likewise.
+        transport: by which the last attempt to send went; None before the first.
+        noted: what an attempt of somebody who had lost the lease brought, an acceptance; None
+            without one.
     """
 
     id: int
@@ -68,11 +75,16 @@ class ClaimedSend:
     tenant: str
     report_date: date
     recipient: str
+    due_at: datetime
     state: SendState
     attempt: int
     lease_token: int
-    first_tried_at: datetime | None
-    last_tried_at: datetime | None
+    first_tried_at: datetime | None = None
+    last_tried_at: datetime | None = None
+    try_count: int = 0
+    look_count: int = 0
+    transport: str | None = None
+    noted: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +92,26 @@ class Settlement:
     """How an attempt ended, and where that leaves the send.
 
     Attributes:
+        answer: None where nobody was asked, so that no attempt is open.
         available_at: when RETRYING or UNKNOWN is looked at again; None for the others.
+        counts: whether the attempt counts against the bound.
     """
 
     send: ClaimedSend
-    answer: Answer
+    answer: Answer | None
     state: SendState
     reason: str | None = None
     available_at: datetime | None = None
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class SendInReview:
-    """A send that waits for a person, or that one looks at."""
+    """A send that waits for a person, or that one looks at.
+
+    Attributes:
+        has_mail: whether the mail's bytes are still kept.
+    """
 
     id: int
     report_id: int
@@ -100,15 +119,17 @@ class SendInReview:
     state: SendState
     reason: str | None
     attempt: int
+    has_mail: bool
 
 
 class Sends(Protocol):
     """The send ledger, inside one transaction."""
 
     def write(self, mails: Sequence[NewMail]) -> int:
-        """Freeze the mails of frozen reports and their sends; return how many.
+        """Freeze the mails of frozen reports and their sends; return how many mails.
 
-        The reports are SENDING from here on. Again: leaves those that are there as they are.
+        The reports are SENDING from here on, or at their end where no send waits.
+        Again: leaves those that are there as they are.
         """
         ...
 
@@ -117,21 +138,21 @@ class Sends(Protocol):
         ...
 
     def next_available(self) -> datetime | None:
-        """Return when the next send can be claimed, or None."""
+        """Return when the next send can be claimed or taken back, or None."""
         ...
 
-    def load(self, sends: Sequence[ClaimedSend], sender: str) -> Sequence[Mail]:
+    def load(self, sends: Sequence[ClaimedSend], sender: str) -> Sequence[Mail | None]:
         """Return the frozen mails, in order, byte for byte as they were written.
 
-        Raises:
-            LookupError: a mail's bytes were pruned; a mistake of ours, open sends keep theirs.
+        None stands for one whose bytes were pruned.
         """
         ...
 
     def begin(self, send: ClaimedSend, kind: AttemptKind, transport: str) -> ClaimedSend | None:
         """Open the next attempt; None where the lease was lost. Commit before the provider is asked.
 
-        Again: a second open attempt is refused by the database.
+        Attempts to send, replays among them, note when and by which transport, and start the count
+        of look-ups anew. Again: a second open attempt is refused by the database.
         """
         ...
 
@@ -139,6 +160,7 @@ class Sends(Protocol):
         """Close open attempts and give the sends back; False where the lease was lost.
 
         What was lost is noted in the attempt all the same, so that the trail has the answer.
+        Again: as if the lease was lost.
         """
         ...
 
@@ -157,8 +179,12 @@ class Sends(Protocol):
         """
         ...
 
-    def finish_reports(self, limit: int) -> int:
-        """Move reports on whose sends have all ended or wait for a person; return how many."""
+    def finish_reports(self, report_ids: Iterable[int]) -> int:
+        """Bring these reports to where their sends are; return how many moved.
+
+        Whoever ends a send calls it in the same transaction, so that no report waits for a sweep:
+        reports are locked first, and of two that end the last two sends the later one sees both.
+        """
         ...
 
     def of_report(self, tenant: str, report_date: date) -> Sequence[SendInReview]:
@@ -166,9 +192,10 @@ class Sends(Protocol):
         ...
 
     def resolve(self, send_id: int, state: SendState, answer: Answer, reason: str) -> bool:
-        """Write what a person said as an attempt of its own; False where the send is in other hands.
+        """Write what a person said as an attempt of its own; False where the send waits for nobody.
 
         Args:
-            state: ACCEPTED, ABANDONED, or READY to be sent again.
+            state: ACCEPTED, ABANDONED, or READY to be sent again with a fresh count of attempts;
+                in REVIEW or REFUSED any of them can be said.
         """
         ...

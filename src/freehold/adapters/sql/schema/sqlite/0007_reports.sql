@@ -72,13 +72,19 @@ create table {s}send (
     transport text,
     reference text,
     first_tried_at text,
+    last_tried_at text,
+    try_count integer not null default 0,
+    look_count integer not null default 0,
+    state_before text check (state_before in ('ready', 'retrying', 'unknown')),
     changed_at text not null,
     constraint send_once unique (report_id, recipient),
     constraint send_key unique (message_key),
-    constraint send_leased check ((state = 'leased') = (leased_until is not null))
+    constraint send_leased check ((state = 'leased') = (leased_until is not null)),
+    constraint send_before check ((state = 'leased') = (state_before is not null))
 ) strict;
 create index {s}send_claim on {s}send (available_at, id) where state in ('ready', 'retrying', 'unknown');
 create index {s}send_leased_until on {s}send (leased_until) where state = 'leased';
+create index {s}send_open on {s}send (report_id) where state in ('ready', 'leased', 'retrying', 'unknown');
 create index {s}send_review on {s}send (id) where state = 'review';
 
 create table {s}send_attempt (
@@ -90,13 +96,14 @@ create table {s}send_attempt (
     started_at text not null,
     ended_at text,
     outcome text check (outcome in (
-        'accepted', 'refused', 'transient', 'unknown', 'found', 'not found', 'abandoned')),
+        'accepted', 'refused', 'transient', 'unknown', 'found', 'not found', 'abandoned', 'send again')),
     reference text,
     code text,
     answer text,
     primary key (send_id, attempt),
     constraint attempt_ended check ((ended_at is null) = (outcome is null))
 ) strict;
+create unique index {s}send_attempt_open on {s}send_attempt (send_id) where outcome is null;
 
 create table {s}unsubscribed (
     tenant text not null,
