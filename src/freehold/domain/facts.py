@@ -1,8 +1,8 @@
 """The facts of one report: what is frozen, and stays as it is for ever.
 
-*Invariants*: numbers come from tallies and records alone; nothing in here is about a guest; the same
-facts are the same bytes.
-*Not here*: how they are counted (`adapters/sql/facts`), how they look (`adapters/rendering`).
+*Invariants*: numbers come from tallies and records alone; nothing in here is about a guest.
+*Not here*: the bytes (`facts_text`), how they are counted (`adapters/sql/facts`), how they look
+(`adapters/rendering`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ class RuleFacts:
     """What one rule did for one tenant within the window.
 
     Attributes:
-        unit_count: different units among the released holds; a hold without a unit column is its
-            own unit.
+        unit_count: different units among the released holds; where the rule names no unit column,
+            each hold key is a unit of its own.
         skipped: counts by reason.
         retried_count: attempts beyond the first, of all operations that ended.
-        dead_count: operations in review when the facts were frozen.
+        dead_count: operations that waited for a person when the facts were frozen; those that a
+            person set aside are not among them.
         oldest_due_at: the oldest due that had not been released when the facts were frozen and is
             not in review; None where nothing was overdue.
-        lag_p50_seconds, lag_p95_seconds: upper bounds; None when nothing was released.
+        lag_p50_seconds, lag_p95_seconds: upper bounds; None when nothing was released. They and the
+            longest are None too where tallies of a release before the longest was kept are counted
+            and none of the bounds holds them.
         promise_seconds: the rule's promise; None where the rule is no longer configured.
         within_promise_count: released holds whose lag was surely within the promise.
     """

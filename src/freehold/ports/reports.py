@@ -8,13 +8,61 @@ people (`ports.report_insight`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Protocol
 
 from freehold.domain.facts import Facts
 from freehold.domain.inventory import Tenant
 from freehold.domain.reports import ReportReason, ReportState
+
+
+@dataclass(frozen=True, slots=True)
+class RuleNote:
+    """What facts need to know of a configured rule.
+
+    Attributes:
+        unit_column: of the rule's table, whose text names the unit of a hold.
+        own_units: the column holds ids of our own units, which go by their names.
+    """
+
+    promise_seconds: float
+    unit_column: str | None = None
+    own_units: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWork:
+    """What one rule had open for one tenant, as `domain.facts.RuleFacts` says it."""
+
+    dead_count: int = 0
+    oldest_due_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The open work of the tenants whose reports come next.
+
+    Attributes:
+        upto_id: of the last report that it serves.
+        work: by tenant and rule; absent where nothing is open.
+    """
+
+    upto_id: int
+    work: Mapping[tuple[str, str], OpenWork] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The facts of one assigned report, counted and not yet written.
+
+    Attributes:
+        reason: not None where it is only recorded.
+    """
+
+    report_id: int
+    facts: Facts
+    reason: ReportReason | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +86,37 @@ class FrozenReport:
 class Reports(Protocol):
     """Assigned and frozen reports, inside one transaction."""
 
-    def freeze(self, limit: int, promises: Mapping[str, float], items_max: int) -> int:
-        """Count and write the facts of at most `limit` assigned reports; return how many.
+    def overview(self, reports_max: int) -> Overview | None:
+        """Read once over the open operations, for the first assigned reports, in the order of ids.
+
+        Returns:
+            None where no report waits for its facts.
+        """
+        ...
+
+    def draft(
+        self, limit: int, notes: Mapping[str, RuleNote], overview: Overview, items_max: int
+    ) -> Sequence[Draft]:
+        """Count the facts of assigned reports, at most `limit`, in the order of ids.
+
+        Where there are several writers, the reports are locked, and those that another transaction
+        has in hand are left to it; else this only reads, and may be called within a glance.
 
         Args:
-            promises: seconds by the name of each configured rule.
+            notes: by the name of each configured rule.
+            overview: none of the reports behind its last one is counted.
 
-        Again: leaves frozen ones as they are. Memory is bounded by `limit` times `items_max`.
+        Again: counts the same of the same report, but for `frozen_at` and the open work. Memory is
+        bounded by the items, and they by `limit` times `items_max`; a page ends early at 20,000.
+        """
+        ...
+
+    def freeze(self, drafts: Sequence[Draft]) -> int:
+        """Write the facts of reports that have none yet; return how many.
+
+        A report with a reason ends at once, as skipped.
+
+        Again: leaves frozen ones as they are.
         """
         ...
 
