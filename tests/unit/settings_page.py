@@ -27,7 +27,8 @@ Freehold reads one file: the one named with `--config`, else `freehold.toml` in 
 else the table `[tool.freehold]` of `pyproject.toml`. Without any, the defaults below hold.
 
 Environment variables win over the file for all tables but holds and rules: `FREEHOLD_`, the table, two
-underscores, the key, as in `FREEHOLD_DATABASE__URL`. With `_FILE` behind it the value is read from
+underscores, the key, as in `FREEHOLD_DATABASE__URL` or, in a table of a table,
+`FREEHOLD_REPORT__SMTP__PASSWORD`. With `_FILE` behind it the value is read from
 a file, which suits mounted secrets: `FREEHOLD_DATABASE__URL_FILE=/run/secrets/url`. Rules and
 `[holds]` come from the file only.
 
@@ -83,7 +84,9 @@ one, or there is no `held` at all and the row is not deleted. An action that cha
 `naive` and `date` without `due.zone`, and a zone that is not in the tz database. A companion of
 several statements, one that begins or ends a transaction, and a `lock_by` that is no parameter of
 it. A handler in mode `direct` or `window`, or with a time limit that is not shorter than the lease.
-A heartbeat that is not shorter than the lease.
+A heartbeat that is not shorter than the lease. A `[report]` whose sender is no bare address, whose
+zone is not in the tz database, or that leaves open which transport carries its mails; a transport
+without its key; a password that would travel in clear; a `[summary]` without `[report]`.
 """
 
 

@@ -24,6 +24,7 @@ from freehold.domain.rules import (
     TenantSource,
 )
 from freehold.domain.schedule import Precise, Schedule, parse_schedule
+from freehold.settings.build_report import report_settings
 from freehold.settings.shape import (
     Alternative,
     CompanionShape,
@@ -52,6 +53,7 @@ def build(shape: FileShape, origins: dict[str, str]) -> Settings:
         loops=_loops(shape.loops),
         retention=RetentionSettings(**dict(shape.retention)),
         logs=LogSettings(shape.logs.level),
+        report=None if shape.report is None else report_settings(shape.report, shape.summary),
         built_in=built_in,
         rules=tuple(rules if built_in is None else [*rules, built_in]),
         origins=origins,

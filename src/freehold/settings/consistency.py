@@ -11,13 +11,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import NamedTuple
 
 from freehold.adapters.sql.statements import parameters
 from freehold.domain.due import DueKind, check_zone
 from freehold.domain.rules import Literal, Mode, Now, Test
 from freehold.domain.schedule import Cron, ScheduleError, parse_schedule
-from freehold.settings.notation import Comparison, duration_text
+from freehold.settings.consistency_report import report_findings
+from freehold.settings.notation import Comparison, Finding, duration_text
 from freehold.settings.shape import (
     Alternative,
     CompanionShape,
@@ -41,19 +41,13 @@ _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _ENDS_TRANSACTION = ("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release")
 
 
-class Finding(NamedTuple):
-    """One thing that is wrong: a dotted place, and the sentence that follows it."""
-
-    place: str
-    text: str
-
-
 def findings(shape: FileShape) -> list[Finding]:
     """Return all that does not fit together, in the order of the file."""
     return [
         *_loops(shape.loops),
         *_retention(shape.retention),
         *_built_in(shape.holds, shape.loops),
+        *report_findings(shape.report, shape.summary),
         *_names(shape),
         *_rules(shape),
     ]

@@ -6,16 +6,23 @@ name in the place of its number: `database.url`, `rules.cart.promise`; a secret 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from freehold.settings.shape import Shape
 from freehold.settings.shape_file import FileShape
-from freehold.settings.url import masked
+from freehold.settings.url import MASK, masked
 
 DEFAULT = "default"
-_SECRETS = {"database.url": masked}
+_SECRETS: dict[str, Callable[[str], str]] = {
+    "database.url": masked,
+    "report.smtp.password": lambda _: MASK,
+    "report.resend.key": lambda _: MASK,
+    "report.postmark.token": lambda _: MASK,
+    "report.mailgun.key": lambda _: MASK,
+    "summary.key": lambda _: MASK,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +54,8 @@ def effective(
         ("retention", shape.retention, tables.get("retention", {})),
         ("logs", shape.logs, tables.get("logs", {})),
     ]
-    if shape.holds is not None:
-        named.append(("holds", shape.holds, tables["holds"]))
+    optional = {"holds": shape.holds, "report": shape.report, "summary": shape.summary}
+    named += [(name, one, tables[name]) for name, one in optional.items() if one is not None]
     for index, rule in enumerate(shape.rules):
         named.append((f"rules.{rule.name}", rule, tables["rules"][index]))
     return [
@@ -70,4 +77,4 @@ def _walk(shape: Shape, written: Mapping[str, Any], prefix: str) -> Iterator[tup
 
 
 def _shown(place: str, value: Any) -> Any:
-    return _SECRETS[place](value) if place in _SECRETS else value
+    return _SECRETS[place](value) if place in _SECRETS and value is not None else value

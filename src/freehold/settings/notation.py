@@ -23,6 +23,13 @@ _TABLE = re.compile(rf"(?:(?P<schema>{_PART})\.)?(?P<name>{_PART})")
 _ROWS = re.compile(r"(?P<least>[0-9]{1,9})(?P<range>-(?P<most>[0-9]{1,9})?)?")
 
 
+class Finding(NamedTuple):
+    """One thing that is wrong: a dotted place, and the sentence that follows it."""
+
+    place: str
+    text: str
+
+
 class Comparison(NamedTuple):
     """How one column is compared; the column is the key that it stands under."""
 

@@ -12,8 +12,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from freehold.settings.consistency import Finding
-from freehold.settings.notation import full_stop, kind_of, suggestion
+from freehold.settings.notation import Finding, full_stop, kind_of, suggestion
 from freehold.settings.shape import Shape
 from freehold.settings.shape_file import FileShape
 
@@ -27,6 +26,8 @@ _ELSEWHERE = {  # words that people try, and what is meant
     "companions": 'write also = [{ sql = "..." }]',
     "timezone": "write zone",
     "tz": "write zone",
+    "from": "write sender",
+    "recipients": "each tenant has its own: `freehold tenant set ID --recipient ADDRESS`",
 }
 _WANTED = {
     "string_type": "a text in quotes",

@@ -20,6 +20,7 @@ from freehold.settings.shape import (
     Span,
     empty,
 )
+from freehold.settings.shape_report import ReportShape, SummaryShape
 from freehold.settings.shape_upkeep import LogsShape, RetentionShape
 
 _HOLD_WINDOW: Any = "15m"  # as it is written; long enough for a payment
@@ -74,5 +75,9 @@ class FileShape(Shape):
     )
     holds: HoldsShape | None = Field(
         None, description="The built-in holds; absent: they are off. An empty table turns them on."
+    )
+    report: ReportShape | None = Field(None, description="The daily report; absent: it is off.")
+    summary: SummaryShape | None = Field(
+        None, description="A paragraph by a language model; absent: there is none."
     )
     rules: list[RuleShape] = Field([], description="One [[rules]] table for each rule.")

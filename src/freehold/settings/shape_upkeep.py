@@ -37,6 +37,11 @@ class RetentionShape(Shape):
         description="How long finished runs of schedules, and guards and pauses that ended, are "
         "kept. At least 1d.",
     )
+    mails: Span = Field(
+        _age("mails"),
+        description="How long the bytes of a report's mail are kept once no send of it is open; "
+        "facts, digest and send ledger stay for ever. At least 1d.",
+    )
 
 
 class LogsShape(Shape):

@@ -10,7 +10,6 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,16 @@ from pydantic import ValidationError
 
 from freehold.domain.errors import UsageError
 from freehold.settings.build import build
-from freehold.settings.consistency import Finding, findings
+from freehold.settings.consistency import findings
 from freehold.settings.effective import Setting, effective
-from freehold.settings.notation import full_stop, suggestion
+from freehold.settings.environment import FILE_NAME, Environment
+from freehold.settings.notation import Finding
 from freehold.settings.sentences import sentences
 from freehold.settings.shape_file import FileShape
 from freehold.settings.values import Settings
 
-FILE_NAME = "freehold.toml"
 PROJECT_FILE = "pyproject.toml"
-PREFIX = "FREEHOLD_"
-NESTING = "__"
-FROM_FILE = "_FILE"
 _RULE = re.compile(r"rules\[([0-9]+)\]")
-SECTIONS = ("database", "loops", "retention", "logs")  # what the environment may set
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +125,7 @@ def _gather(path: Path | None, environ: Mapping[str, str]) -> tuple[Document, li
         tables, name = {}, ""
         wrong.append(str(error))
     document = Document(tables, name, variables, readable=not wrong)
-    for variable in sorted(environ):
-        if variable.startswith(PREFIX):
-            try:
-                _overlay(tables, variables, variable, environ)
-            except UsageError as error:
-                wrong.append(str(error))
+    wrong += Environment(environ, tables, variables).overlay()
     return document, wrong
 
 
@@ -180,78 +170,3 @@ def _read_text(path: Path) -> str:
         raise UsageError(f"{path} is no UTF-8 text; save it as UTF-8.") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
-
-
-def _overlay(
-    tables: dict[str, Any], variables: dict[str, str], variable: str, environ: Mapping[str, str]
-) -> None:
-    """Set one variable's value over the file's, if it names a setting."""
-    section, nesting, key = variable.removeprefix(PREFIX).partition(NESTING)
-    if not nesting:
-        _check_lone(variable)
-        return
-    name = key.lower()
-    known = _keys_of(section.lower(), variable)
-    value = environ[variable]
-    if name not in known and key.endswith(FROM_FILE):
-        name = key.removesuffix(FROM_FILE).lower()
-        value = _read_secret(variable, value)
-    if name not in known:
-        raise UsageError(_unknown(variable, section, name, known))
-    _set(tables, variables, (section.lower(), name), variable, value)
-
-
-def _set(
-    tables: dict[str, Any],
-    variables: dict[str, str],
-    dotted: tuple[str, str],
-    variable: str,
-    value: str,
-) -> None:
-    section, name = dotted
-    place = f"{section}.{name}"
-    if place in variables:
-        raise UsageError(f"{variables[place]} and {variable} are both set; unset one of them.")
-    table = tables.setdefault(section, {})
-    if isinstance(table, dict):  # else the file is wrong there, and says so
-        table[name] = value
-        variables[place] = variable
-
-
-def _keys_of(section: str, variable: str) -> list[str]:
-    if section == "rules":
-        raise UsageError(f"{variable}: rules come from the file only; set it in {FILE_NAME}.")
-    if section == "holds":
-        raise UsageError(f"{variable}: [holds] comes from the file only; set it in {FILE_NAME}.")
-    if section not in SECTIONS:
-        close = suggestion(section, [*SECTIONS])
-        raise UsageError(full_stop(f"{variable} names no setting: no table [{section}]{close}"))
-    annotation = FileShape.model_fields[section].annotation
-    assert annotation is not None
-    return list(annotation.model_fields)
-
-
-def _unknown(variable: str, section: str, name: str, known: list[str]) -> str:
-    close = get_close_matches(name, known, n=1)
-    meant = [f"{PREFIX}{section}{NESTING}{one}".upper() for one in close or known]
-    if close:
-        return f"{variable} names no setting; did you mean {meant[0]}?"
-    return f"{variable} names no setting; known are {', '.join(meant)}."
-
-
-def _check_lone(variable: str) -> None:
-    """Refuse a single underscore where two were meant; other names are not ours to judge."""
-    section, _, key = variable.removeprefix(PREFIX).partition("_")
-    if key and section.lower() in (*SECTIONS, "rules", "holds"):
-        raise UsageError(
-            f"{variable} names no setting; did you mean {PREFIX}{section}{NESTING}{key}?"
-        )
-
-
-def _read_secret(variable: str, path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
-    except OSError as error:
-        raise UsageError(f"{variable}: the file cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{variable}: the file is no UTF-8 text.") from None

@@ -14,6 +14,7 @@ from typing import Literal
 from freehold.domain.errors import UsageError
 from freehold.domain.rules import Rule
 from freehold.ports.retention import Subject
+from freehold.settings.values_report import ReportSettings
 
 DEFAULT_URL = "sqlite:///freehold.db"
 
@@ -49,6 +50,7 @@ class RetentionSettings:
     attempts: timedelta = timedelta(days=30)
     events: timedelta = timedelta(days=30)
     ticks: timedelta = timedelta(days=30)
+    mails: timedelta = timedelta(days=90)
 
     def ages(self) -> Mapping[Subject, timedelta]:
         """Return the age of everything that is pruned."""
@@ -76,6 +78,7 @@ class Settings:
 
     Attributes:
         built_in: the rule of the built-in holds, one of `rules`; None: they are off.
+        report: the daily report; None: it is off.
         origins: where each value came from, by dotted name: "default", a file, or a variable.
     """
 
@@ -84,6 +87,7 @@ class Settings:
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     logs: LogSettings = field(default_factory=LogSettings)
     built_in: Rule | None = None
+    report: ReportSettings | None = None
     rules: tuple[Rule, ...] = ()
     origins: dict[str, str] = field(default_factory=dict)
 
