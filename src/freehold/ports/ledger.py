@@ -32,6 +32,7 @@ from freehold.ports.retention import Retention
 from freehold.ports.reviews import FailedAttempt, InReview, Reviews
 from freehold.ports.rulestates import RuleCondition, RuleState, RuleStates
 from freehold.ports.straight import StraightHolds
+from freehold.ports.unsubscribed import Unsubscribed
 from freehold.ports.windows import Windows
 
 __all__ = [
@@ -134,6 +135,11 @@ class Transaction(Protocol):
     @property
     def tenants(self) -> Tenants:
         """Return the tenants."""
+        ...
+
+    @property
+    def unsubscribed(self) -> Unsubscribed:
+        """Return who wants no more reports."""
         ...
 
     @property

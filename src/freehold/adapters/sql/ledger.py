@@ -28,6 +28,7 @@ from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
 from freehold.adapters.sql.straight import SqlStraight
+from freehold.adapters.sql.unsubscribed import SqlUnsubscribed
 from freehold.adapters.sql.windows import SqlWindows
 from freehold.domain.clocks import ClockReading
 from freehold.domain.due import DueKind
@@ -75,6 +76,11 @@ class SqlTransaction:
     def tenants(self) -> SqlTenants:
         """Return the tenants."""
         return SqlTenants(self._ledger.session, self.now)
+
+    @property
+    def unsubscribed(self) -> SqlUnsubscribed:
+        """Return who wants no more reports."""
+        return SqlUnsubscribed(self._ledger.runner, self.now)
 
     @property
     def units(self) -> SqlUnits:
