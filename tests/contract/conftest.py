@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import DATABASES, POSTGRES
 from tests.contract.grounds import ground_at, migrate
+from tests.contract.mails import Mails
 from tests.contract.ward import Ward
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from freehold.testing.contracts.ground import Ground
+    from tests.contract.grounds import SqlGround
     from tests.servers import Servers
 
 
@@ -40,6 +42,12 @@ def ground(migrated_url: str) -> Iterator[Ground]:
     """An empty ledger beside an empty table of holds, on every database in turn."""
     with ground_at(migrated_url) as ground:
         yield ground
+
+
+@pytest.fixture
+def mails(ground: SqlGround) -> Mails:
+    """Reports with mails, beside the adapter."""
+    return Mails(ground.back.door)
 
 
 @pytest.fixture(scope="module", params=POSTGRES)

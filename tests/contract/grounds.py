@@ -37,6 +37,10 @@ LIMITS = Limits(lock_timeout_ms=50)
 LEDGER = ("operation", "record", "attempt", "tally", "outbox", "tick", "worker", "action")
 GUARDS = ("guard", "pause", "host_clock")
 OWN = ("hold", "unit", "tenant")  # in the order in which they can be emptied
+REPORTS = (  # in the order in which they can be emptied
+    *("summary_attempt", "send_attempt", "send", "mail", "report", "report_calendar"),
+    *("unsubscribed", "unsubscribe_token"),
+)
 KEPT = ("retention", "forgotten", "prune_round")
 TABLES = {
     **{name: (f"{{s}}{name}", "id") for name in (*LEDGER, "guard", "pause")},
@@ -45,7 +49,11 @@ TABLES = {
     "worker": ("{s}worker", "worker"),
     "host_clock": ("{s}host_clock", "host"),
     "note": ("companion_note", "seq"),
-    **{name: (f"{{s}}{name}", "id") for name in OWN},
+    **{name: (f"{{s}}{name}", "id") for name in (*OWN, "report", "send", "summary_attempt")},
+    "mail": ("{s}mail", "report_id"),
+    "send_attempt": ("{s}send_attempt", "send_id, attempt"),
+    "report_calendar": ("{s}report_calendar", "tenant"),
+    "unsubscribed": ("{s}unsubscribed", "tenant, recipient"),
 }
 INSTANTS = (
     *("at", "logical_time", "leased_until"),
@@ -159,7 +167,7 @@ class SqlDoor:
 
     def prepare(self) -> None:
         """Empty the ledger and make the host's tables anew."""
-        names = [*(f"{{s}}{name}" for name in (*LEDGER, *GUARDS, *OWN)), "{s}rule_state"]
+        names = [*(f"{{s}}{name}" for name in (*REPORTS, *LEDGER, *GUARDS, *OWN)), "{s}rule_state"]
         tables = _TABLES.format(
             instant=_INSTANT[self.door.dialect], serial=_SERIAL[self.door.dialect]
         )
