@@ -15,6 +15,7 @@ from freehold.application.status import (
     waits,
 )
 from freehold.domain.operations import OperationState
+from freehold.domain.pauses import Pause, Role
 from freehold.ports.ledger import RuleCondition
 
 PAUSES_SHOWN = 5  # of one rule
@@ -37,9 +38,7 @@ def _of_all(seen: Status) -> Iterator[str]:
         yield f"Releases of {whose} are frozen: {guard.reason.rstrip('.')}; see `freehold guard show`."
     known = {row.rule.name for row in seen.rules}
     for pause in (one for one in seen.pauses if one.rule not in known):
-        whose = "every rule" if pause.rule is None else pause.rule
-        tenant = "" if pause.tenant is None else f", tenant {pause.tenant}"
-        yield f"{pause.role.capitalize()} of {whose}{tenant} is paused {pause}."
+        yield _unruled(pause)
     working = [beat for beat in seen.alive if "work" in beat.roles]
     if not working and (waiting := [row.rule.name for row in seen.rules if waits(row)]):
         yield f"Work waits in {', '.join(waiting)}, and no worker is alive; start `freehold run`."
@@ -51,6 +50,16 @@ def _of_all(seen: Status) -> Iterator[str]:
     if abs(seen.host_skew) > SKEW_MOST:
         side = "ahead of" if seen.host_skew > timedelta(0) else "behind"
         yield f"This host's clock is {span(abs(seen.host_skew))} {side} the database's; mend its time service."
+
+
+def _unruled(pause: Pause) -> str:
+    """Say what is paused for every rule, for one that is not configured, or for reports."""
+    if pause.role is Role.REPORT:
+        whose = "" if pause.tenant is None else f" to tenant {pause.tenant}"
+        return f"The sending of reports{whose} is paused {pause}."
+    rule = "every rule" if pause.rule is None else pause.rule
+    tenant = "" if pause.tenant is None else f", tenant {pause.tenant}"
+    return f"{pause.role.capitalize()} of {rule}{tenant} is paused {pause}."
 
 
 def _of_rule(row: RuleStatus, seen: Status) -> Iterator[str]:

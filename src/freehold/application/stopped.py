@@ -9,11 +9,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from freehold.domain.pauses import Pause, Role
+from freehold.domain.pauses import RULE_ROLES, Pause, Role
 from freehold.domain.rules import Mode, Rule
 from freehold.ports.ledger import Ledger, RuleCondition, RuleState
 
-BOTH = tuple(Role)
+BOTH = RULE_ROLES
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ def held_back(state: RuleState, now: datetime, roles: Collection[Role] = BOTH) -
             f"its schedule is paused {state.scan_paused} (`freehold schedule resume {state.rule} "
             "--by NAME --reason TEXT` ends that)"
         )
-    pauses = [one for role in Role if role in roles and (one := state.pause_of(role, now))]
+    pauses = [one for role in BOTH if role in roles and (one := state.pause_of(role, now))]
     parts += [f"its {one.role} is paused {one} ({_resume(one)} ends that)" for one in pauses]
     return "; ".join(parts) or None
 

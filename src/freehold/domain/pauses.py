@@ -1,5 +1,7 @@
 """What a person may pause: a role, for all rules or one, for all tenants or one.
 
+Reports belong to no rule: their role is paused for all tenants or one.
+
 *Not here*: a rule that pauses itself because it fails as a whole (`ports.rulestates`).
 """
 
@@ -15,6 +17,10 @@ class Role(StrEnum):
 
     SCAN = "scan"
     WORK = "work"
+    REPORT = "report"
+
+
+RULE_ROLES = (Role.SCAN, Role.WORK)  # those that a rule knows
 
 
 @dataclass(frozen=True, slots=True)

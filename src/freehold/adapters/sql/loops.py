@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from freehold.adapters.sql.guards import SqlGuards, SqlPauses
 from freehold.adapters.sql.session import Runner
-from freehold.domain.pauses import Pause
+from freehold.domain.pauses import RULE_ROLES, Pause
 from freehold.ports.ledger import Act, Guard, RuleCondition, RuleState, Tick
 
 STALE_AFTER = timedelta(seconds=30)  # DESIGN section 5: then any scheduler takes the tick over
@@ -59,7 +59,8 @@ class SqlRuleStates:
 
     def _pauses(self, rule: str) -> tuple[Pause, ...]:
         found = SqlPauses(self._sql, self._now).open()
-        return tuple(one for one in found if one.rule in (None, rule))
+        ours = (one for one in found if one.role in RULE_ROLES)
+        return tuple(one for one in ours if one.rule in (None, rule))
 
     def write(self, state: RuleState) -> None:
         """Write the whole state."""

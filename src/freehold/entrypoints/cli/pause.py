@@ -21,7 +21,7 @@ LIST = "list"
 
 By = Annotated[str, typer.Option("--by", help="Who you are; kept in the action log.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the action log.")]
-RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="scan or work.")]
+RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="scan, work or report.")]
 RuleName = Annotated[str | None, typer.Option("--rule", help="One rule only.")]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="One tenant only.")]
 
@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 def pause(
     context: typer.Context,
-    role: Annotated[str, typer.Argument(metavar="ROLE|list", help="scan, work, or list.")],
+    role: Annotated[str, typer.Argument(metavar="ROLE|list", help="scan, work, report, or list.")],
     by: By = "",
     reason: Reason = "",
     rule: RuleName = None,
@@ -46,10 +46,11 @@ def pause(
         str | None, typer.Option("--for", help="End by itself after so long, as in 2h.")
     ] = None,
 ) -> None:
-    """Pause a role: scan writes no operation, work releases nothing; or list what is paused.
+    """Pause a role: scan writes no operation, work releases nothing, report sends no mail.
 
-    Of one tenant, either role keeps new work from being written, and work also puts off what is
-    there. A batch in hand is finished.
+    Of one tenant, scan and work keep new work from being written, and work also puts off what is
+    there. Reports are paused for all tenants or one; their days are closed all the same. A batch
+    in hand is finished.
 
     Examples: freehold pause work --by ann --reason "price update" --for 2h ·
     freehold pause scan --rule cart --tenant harbour --by ann --reason "dispute" · freehold pause list
@@ -112,7 +113,7 @@ def _list(call: Invocation) -> None:
 
     def text() -> None:
         for one in standing:
-            typer.echo(f"{one.role:<5} {subject(scope_of(one)):<32} {one}")
+            typer.echo(f"{one.role:<6} {subject(scope_of(one)):<32} {one}")
         if not standing:
             typer.echo("nothing is paused")
 
@@ -125,7 +126,10 @@ def _scope(call: Invocation, role: str, rule: str | None, tenant: str | None) ->
         call.settings().rule(rule)
     if tenant is not None and not tenant.strip():
         raise UsageError("--tenant is empty: name a tenant, or leave it out to mean all.")
-    return _role(role), rule, tenant
+    known = _role(role)
+    if known == "report" and rule is not None:
+        raise UsageError("A report is about all rules of a tenant: leave --rule out.")
+    return known, rule, tenant
 
 
 def _role(text: str) -> Role:

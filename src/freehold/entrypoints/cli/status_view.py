@@ -15,7 +15,7 @@ from rich.text import Text
 from freehold.application.findings import span
 from freehold.application.status import COUNT_MOST, RuleStatus, Status, overdue
 from freehold.domain.operations import OperationState
-from freehold.domain.pauses import Role
+from freehold.domain.pauses import RULE_ROLES
 from freehold.domain.tallies import lags
 from freehold.entrypoints.cli.context import people
 from freehold.ports.insight import Ended
@@ -130,7 +130,7 @@ def _condition(row: RuleStatus, now: datetime) -> str:
         return "[red]■ frozen by a guard[/]"
     if row.state.scan_paused:
         return "[yellow]◌ schedule paused[/]"
-    if paused := [one for one in Role if row.state.pause_of(one, now) is not None]:
+    if paused := [one for one in RULE_ROLES if row.state.pause_of(one, now) is not None]:
         return f"[yellow]◌ {' and '.join(paused)} paused[/]"
     return _CONDITIONS[row.state.condition]
 

@@ -150,6 +150,14 @@ class PausesContract:
         assert state.pause_of(Role.SCAN, NOW) == state.pauses[1]
         assert state.paused_tenants(NOW, Role.WORK) == {"t"}
 
+    def test_a_pause_of_reports_touches_no_rule(self, ground: Ground) -> None:
+        with ground.open().transaction() as tx:
+            tx.rules.write(ACTIVE)
+            tx.pauses.begin(Pause(Role.REPORT, None, "t", "ann", "dispute", NOW))
+            assert tx.rules.read("r") == ACTIVE
+            assert [one.role for one in tx.pauses.open()] == [Role.REPORT]
+            assert tx.pauses.end(Role.REPORT, None, "t")
+
     def test_operations_put_off_as_paused_are_brought_back(self, ground: Ground) -> None:
         ledger = ground.open()
         enqueue(ledger, *(new_operation("r", key) for key in range(1, 4)))
