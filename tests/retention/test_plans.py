@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from freehold.adapters.sql.retention import COUNTS, PAGES
+from freehold.adapters.sql.retention import COUNTS, PAGES, WALKS
 from freehold.adapters.sql.session import Runner
 from freehold.ports.retention import Subject
 from tests.scenarios.shop import open_shop
@@ -29,7 +29,7 @@ OF_SQLITE = {*PAGES[Subject.RECORDS], COUNTS[Subject.RECORDS], "rules_of_records
 OF_ALL = {
     *(name for subject, pair in PAGES.items() if subject is not Subject.RECORDS for name in pair),
     *(name for subject, name in COUNTS.items() if subject is not Subject.RECORDS),
-    *("page_of_attempts", "prune_attempts"),
+    *(name for pair in WALKS.values() for name in pair),
 }
 OF_POSTGRES = {"prune_default", "count_default"}
 # A sequential reading, whatever it is called; SQLite scans what it reads by its key in order, too,

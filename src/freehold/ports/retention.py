@@ -1,7 +1,8 @@
 """Retention: removing what is older than its age, a bounded step a transaction.
 
 *Invariants*: open operations and their attempts, events that wait for their confirm, tallies that
-no report has counted yet, unfinished runs and the newest run of each schedule, guards that stand
+no report has counted yet, the bytes of mails that some recipient may still be sent, everything else
+about a report, unfinished runs and the newest run of each schedule, guards that stand
 and the newest of each kind, pauses that nobody ended, and the action log are never removed, however
 old.
 *Not here*: how old is old enough (`application.prune`).
@@ -23,6 +24,7 @@ class Subject(StrEnum):
     TALLIES = "tallies"
     ATTEMPTS = "attempts"
     EVENTS = "events"
+    MAILS = "mails"
     TICKS = "ticks"
     GUARDS = "guards"
     PAUSES = "pauses"
@@ -101,6 +103,8 @@ class Retention(Protocol):
 
     def prune(self, subject: Subject, before: datetime, place: Place | None, limit: int) -> Step:
         """Remove one page of what is older, beginning behind `place`.
+
+        Of mails the body alone goes; its digest, the facts and the send ledger stay for ever.
 
         On PostgreSQL a page of records is a whole month, once all of it is older.
 

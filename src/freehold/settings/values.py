@@ -59,6 +59,7 @@ class RetentionSettings:
             Subject.TALLIES: self.records,
             Subject.ATTEMPTS: self.attempts,
             Subject.EVENTS: self.events,
+            Subject.MAILS: self.mails,
             Subject.TICKS: self.ticks,
             Subject.GUARDS: self.ticks,
             Subject.PAUSES: self.ticks,

@@ -17,6 +17,7 @@ COUNTS = {
     Subject.TALLIES: "count_tallies",
     Subject.ATTEMPTS: "count_attempts",
     Subject.EVENTS: "count_events",
+    Subject.MAILS: "count_mails",
     Subject.TICKS: "count_ticks",
     Subject.GUARDS: "count_guards",
     Subject.PAUSES: "count_pauses",
@@ -29,6 +30,11 @@ PAGES = {
     Subject.TICKS: ("last_of_ticks", "prune_ticks"),
     Subject.GUARDS: ("last_of_guards", "prune_guards"),
     Subject.PAUSES: ("last_of_pauses", "prune_pauses"),
+}
+# Those that are walked in the order of time, not of ids: what finds a page, and what removes it.
+WALKS = {
+    Subject.ATTEMPTS: ("page_of_attempts", "prune_attempts"),
+    Subject.MAILS: ("page_of_mails", "prune_mails"),
 }
 _BEGINNING = Place(datetime(1970, 1, 1, tzinfo=UTC), 0)
 
@@ -84,8 +90,8 @@ class SqlRetention:
         after = place or _BEGINNING
         if subject is Subject.RECORDS and self._months:
             return self._month(before) or self._default(before, limit)
-        if subject is Subject.ATTEMPTS:
-            return self._attempts(before, after, limit)
+        if subject in WALKS:
+            return self._walk(WALKS[subject], before, after, limit)
         return self._page(PAGES[subject], before, after, limit)
 
     def _page(self, names: tuple[str, str], before: datetime, after: Place, limit: int) -> Step:
@@ -101,14 +107,14 @@ class SqlRetention:
         is_young = self._sql.session.sure_instant(at) >= before
         return Step(removed_count, None if is_young else Place(None, last))
 
-    def _attempts(self, before: datetime, after: Place, limit: int) -> Step:
-        """Walk in the order of failing; attempts of open operations are passed over."""
+    def _walk(self, names: tuple[str, str], before: datetime, after: Place, limit: int) -> Step:
+        """Walk in the order of time; what belongs to open work is passed over."""
         start = {"after_at": after.at or _BEGINNING.at, "after": after.id}
-        page = self._sql.rows("page_of_attempts", **start, before=before, limit=limit)
+        page = self._sql.rows(names[0], **start, before=before, limit=limit)
         if not page:
             return Step(0, None)
         last = Place(self._sql.session.sure_instant(page[-1][0]), page[-1][1])
-        removed_count = self._sql.count("prune_attempts", **start, last_at=last.at, last=last.id)
+        removed_count = self._sql.count(names[1], **start, last_at=last.at, last=last.id)
         return Step(removed_count, last if len(page) == limit else None)
 
     # ---------------------------------------------------------------- months, on PostgreSQL

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from freehold.domain.pauses import Pause, Role
 from freehold.domain.retries import Failure, FailureClass
+from freehold.domain.sending import ENDS, SendState
 from freehold.ports.ledger import GuardKind, Ledger, Skipped
 from freehold.ports.retention import Place, Readings, Step, Subject
 from freehold.testing.contracts.ground import (
@@ -19,6 +20,7 @@ from freehold.testing.contracts.ground import (
     raised,
     tally_id,
 )
+from freehold.testing.contracts.unsubscribed import MailsDoor
 
 DAY = timedelta(days=1)
 LATER = NOW + 100 * DAY  # a whole month and more behind NOW
@@ -26,7 +28,7 @@ FAILURE = Failure(FailureClass.BROKEN, "no", "23514")
 
 
 class RetentionContract:
-    """Give the fixture `ground`."""
+    """Give the fixtures `ground` and `mails`."""
 
     def test_readings_are_kept_by_subject(self, ground: Ground) -> None:
         ledger = ground.open()
@@ -121,6 +123,26 @@ class RetentionContract:
         assert _prune_all(ledger, Subject.ATTEMPTS, NOW + SECOND, limit=1) == 2
         open_id = only(ground.back.rows("operation"))["id"]
         assert only(ground.back.rows("attempt"))["operation_id"] == open_id
+
+    def test_of_mails_the_bytes_go_once_nobody_may_be_sent_them(
+        self, ground: Ground, mails: MailsDoor
+    ) -> None:
+        """An end of every recipient, and the age, are both needed."""
+        ledger = ground.open()
+        mails.add_mail("t", 1, dict.fromkeys("abcd", SendState.READY))
+        for day, state in enumerate(SendState, 2):
+            mails.add_mail("t", day, {"a@x": SendState.ACCEPTED, "b@x": state}, frozen=True)
+        mails.add_mail("u", 1, {}, frozen=True)
+        mails.add_mail("u", 20, {"a@x": SendState.ACCEPTED}, frozen=True)
+        ended = [day for day, state in enumerate(SendState, 2) if state in ENDS]
+        before = NOW.replace(day=12)
+        assert _count(ledger, Subject.MAILS, before) == len(ended) + 1
+        assert _prune_all(ledger, Subject.MAILS, NOW.replace(day=1), limit=2) == 0
+        assert _prune_all(ledger, Subject.MAILS, before, limit=2) == len(ended) + 1
+        assert _prune_all(ledger, Subject.MAILS, before, limit=2) == 0
+        gone = {key for key, kept in mails.kept().items() if not kept}
+        assert gone == {("u", 1), *(("t", day) for day in ended)}
+        assert [row["byte_count"] for row in ground.back.rows("mail")] == [1] * len(mails.kept())
 
     def test_runs_go_but_the_newest_of_a_schedule_and_unfinished_ones(self, ground: Ground) -> None:
         ledger = ground.open()

@@ -154,6 +154,38 @@ select count(*) from (
     where a.failed_at < :before order by a.failed_at limit :limit) p
 where not exists (select 1 from {s}operation o where o.id = p.operation_id)
 
+-- name: page_of_mails
+-- Purpose: read a page of mails that are old enough and still have their bytes, oldest first.
+-- Caller: adapters.sql.retention
+-- Index: mail_frozen_at
+select m.frozen_at, m.report_id from {s}mail m
+where m.body is not null and m.frozen_at >= :after_at
+  and (m.frozen_at, m.report_id) > (:after_at, :after) and m.frozen_at < :before
+order by m.frozen_at, m.report_id limit :limit
+
+-- name: prune_mails
+-- Purpose: remove the bytes of a page of mails that no recipient may still be sent.
+-- Caller: adapters.sql.retention
+-- Index: mail_frozen_at, send_once
+update {s}mail as m set body = null
+where m.body is not null and m.frozen_at >= :after_at
+  and (m.frozen_at, m.report_id) > (:after_at, :after)
+  and m.frozen_at <= :last_at and (m.frozen_at, m.report_id) <= (:last_at, :last)
+  and not exists (select 1 from {s}send n
+                  where n.report_id = m.report_id
+                    and n.state in ('ready', 'leased', 'retrying', 'unknown', 'review'))
+
+-- name: count_mails
+-- Purpose: count what would go among the oldest mails.
+-- Caller: adapters.sql.retention
+-- Index: mail_frozen_at, send_once
+select count(*) from (
+    select m.report_id from {s}mail m
+    where m.body is not null and m.frozen_at < :before order by m.frozen_at limit :limit) p
+where not exists (select 1 from {s}send n
+                  where n.report_id = p.report_id
+                    and n.state in ('ready', 'leased', 'retrying', 'unknown', 'review'))
+
 -- name: last_of_guards
 -- Purpose: find the end of a page of guards, in the order of writing.
 -- Caller: adapters.sql.retention
