@@ -13,6 +13,7 @@ from datetime import date, datetime, timedelta
 from typing import Protocol
 
 from freehold.domain.sending import AttemptKind, SendState
+from freehold.domain.sending_next import Rest, Standing
 from freehold.ports.mail import Answer, Mail
 
 
@@ -57,17 +58,9 @@ class ClaimedSend:
     """One send in this process's hands.
 
     Attributes:
-        state: as it was before the claim: READY, RETRYING or UNKNOWN.
-        due_at: when the report's mails were due.
         attempt: attempts that were begun so far.
         lease_token: the fencing token.
-        first_tried_at, last_tried_at: when attempts to send began; None before the first.
-        try_count: attempts to send that count against the bound; those that met trouble of the
-            whole account do not.
-        look_count: look-ups since the last attempt to send, counted likewise.
-        transport: by which the last attempt to send went; None before the first.
-        noted: what an attempt of somebody who had lost the lease brought, an acceptance; None
-            without one.
+        noted: an acceptance that somebody who had lost the lease brought; None without one.
     """
 
     id: int
@@ -75,15 +68,9 @@ class ClaimedSend:
     tenant: str
     report_date: date
     recipient: str
-    due_at: datetime
-    state: SendState
     attempt: int
     lease_token: int
-    first_tried_at: datetime | None = None
-    last_tried_at: datetime | None = None
-    try_count: int = 0
-    look_count: int = 0
-    transport: str | None = None
+    standing: Standing
     noted: Answer | None = None
 
 
@@ -93,16 +80,11 @@ class Settlement:
 
     Attributes:
         answer: None where nobody was asked, so that no attempt is open.
-        available_at: when RETRYING or UNKNOWN is looked at again; None for the others.
-        counts: whether the attempt counts against the bound.
     """
 
     send: ClaimedSend
     answer: Answer | None
-    state: SendState
-    reason: str | None = None
-    available_at: datetime | None = None
-    counts: bool = True
+    rest: Rest
 
 
 @dataclass(frozen=True, slots=True)
