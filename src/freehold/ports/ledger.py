@@ -28,10 +28,13 @@ from freehold.ports.operations import (
     Skipped,
 )
 from freehold.ports.rates import AttachRates
+from freehold.ports.report_calendar import ReportCalendar
+from freehold.ports.reports import Reports
 from freehold.ports.retention import Retention
 from freehold.ports.reviews import FailedAttempt, InReview, Reviews
 from freehold.ports.rulestates import RuleCondition, RuleState, RuleStates
 from freehold.ports.straight import StraightHolds
+from freehold.ports.summary import Summaries
 from freehold.ports.unsubscribed import Unsubscribed
 from freehold.ports.windows import Windows
 
@@ -108,6 +111,11 @@ class Transaction(Protocol):
         ...
 
     @property
+    def summaries(self) -> Summaries:
+        """Return the account of asking a language model."""
+        ...
+
+    @property
     def reviews(self) -> Reviews:
         """Return what a person may do to dead operations."""
         ...
@@ -115,6 +123,11 @@ class Transaction(Protocol):
     @property
     def retention(self) -> Retention:
         """Return what removes the ledger's old rows."""
+        ...
+
+    @property
+    def report_calendar(self) -> ReportCalendar:
+        """Return whose day ends when, and what closes a window."""
         ...
 
     @property
@@ -150,6 +163,11 @@ class Transaction(Protocol):
     @property
     def own_holds(self) -> OwnHolds:
         """Return the holds of our own table."""
+        ...
+
+    @property
+    def reports(self) -> Reports:
+        """Return the facts of the daily reports."""
         ...
 
     def holds(self, rule: Rule) -> Holds:
@@ -190,6 +208,14 @@ class Ledger(Protocol):
         Raises:
             DatabaseAway: there is no connection, or it broke; at COMMIT the outcome is unknown.
             DatabaseBusy: repeat the whole transaction.
+        """
+        ...
+
+    def glance(self) -> AbstractContextManager[Transaction]:
+        """Read one snapshot beside what others write: takes no lock, and nothing may be written.
+
+        Raises:
+            DatabaseAway: there is no connection, or it broke.
         """
         ...
 

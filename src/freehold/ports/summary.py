@@ -52,16 +52,37 @@ class SummaryAttempt:
     facts_digest: str
 
 
+Place = tuple[datetime, int]  # due and id of a report
+
+
 @dataclass(frozen=True, slots=True)
 class SummaryWanted:
-    """A frozen report that has no accepted text yet and may still get one."""
+    """A frozen report that has no accepted text yet and may still get one.
+
+    Attributes:
+        locale: the tenant's own; None for the installation's.
+        attempt_count: attempts that were begun so far.
+    """
 
     report_id: int
     tenant: str
     facts: Facts
     facts_digest: str
     locale: str | None
+    due_at: datetime
     attempt_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPage:
+    """Some of the reports that wait for their time, and where the next page begins.
+
+    Attributes:
+        place: of the last report that was looked at; None behind the last one there is.
+    """
+
+    wanted: Sequence[SummaryWanted]
+    place: Place | None
 
 
 class Summarizer(Protocol):
@@ -78,7 +99,12 @@ class Summarizer(Protocol):
         ...
 
     def tell(self, prompt: str, facts: str, output_tokens_max: int) -> Told:
-        """Ask once; never raises for what the endpoint did, and never repeats by itself."""
+        """Ask once; never raises for what the endpoint did, and never repeats by itself.
+
+        Returns:
+            No secret and none of the endpoint's own words but the text; `trouble` is a sentence of
+            ours, `model` and `usage` are as the endpoint said, in sizes that a row can hold.
+        """
         ...
 
     def close(self) -> None:
@@ -89,8 +115,18 @@ class Summarizer(Protocol):
 class Summaries(Protocol):
     """The account of asking, inside one transaction."""
 
-    def wanted(self, until: datetime, limit: int, attempts_max: int) -> Sequence[SummaryWanted]:
-        """Return reports that are frozen, not only recorded, due after `until`, and lack a text."""
+    def wanted(
+        self, until: datetime, after: Place | None, limit: int, attempts_max: int
+    ) -> WantedPage:
+        """Look through frozen reports that are due after `until`, and return those that lack a text.
+
+        Only those that somebody will read, and that have something to say: released holds, an
+        active tenant with a recipient, no reason to be recorded only, and no attempt open.
+
+        Args:
+            after: the last one looked at in this pass; None begins at the front.
+            limit: reports that are looked at, in the order (due, id).
+        """
         ...
 
     def spent(self, tenant: str, since: datetime) -> int:
@@ -101,9 +137,13 @@ class Summaries(Protocol):
         ...
 
     def begin(
-        self, wanted: SummaryWanted, prompt_version: str, host: str, model: str
+        self, wanted: SummaryWanted, prompt_version: str, host: str, model: str, tokens_max: int
     ) -> SummaryAttempt | None:
-        """Open the next attempt; None where another process has one open. Commit, then ask."""
+        """Open the next attempt; None where another process was faster. Commit, then ask.
+
+        Args:
+            tokens_max: the most that it may use, input and output.
+        """
         ...
 
     def end(
@@ -114,11 +154,17 @@ class Summaries(Protocol):
         cost_micros: int | None,
         currency: str | None,
     ) -> bool:
-        """Close an attempt: accepted, rejected with a reason, or failed; False where it was closed."""
+        """Close an attempt: accepted, rejected with a reason, or failed; False where it was closed.
+
+        Only an accepted text is kept.
+        """
         ...
 
     def abandon(self, older_than: datetime) -> int:
-        """Close attempts that were left open; return how many."""
+        """Close attempts that were begun before an instant and left open; return how many.
+
+        What they used stays unknown.
+        """
         ...
 
     def accepted(self, report_ids: Sequence[int]) -> Mapping[int, tuple[int, str]]:

@@ -28,6 +28,7 @@ from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
 from freehold.adapters.sql.straight import SqlStraight
+from freehold.adapters.sql.summaries import SqlSummaries
 from freehold.adapters.sql.unsubscribed import SqlUnsubscribed
 from freehold.adapters.sql.windows import SqlWindows
 from freehold.domain.clocks import ClockReading
@@ -71,6 +72,11 @@ class SqlTransaction:
         ledger = self._ledger
         compiled = ledger.compiled(rule)
         return SqlDueByTenant(ledger.session, compiled, self.now, ledger.served_by_tenant)
+
+    @property
+    def summaries(self) -> SqlSummaries:
+        """Return the account of asking a language model."""
+        return SqlSummaries(self._ledger.runner, self.now)
 
     @property
     def tenants(self) -> SqlTenants:
