@@ -43,6 +43,20 @@ HOLD = (
     "select 't', id, 'expired', '{at}', '0b5f1a52-8f0c-4a47-9d57-5cbb1c7f7a11', '{at}', '{at}' "
     "from {s}unit"
 )
+REPORT = (
+    "insert into {s}report (tenant, report_date, start_at, end_at, zone, tz_version, watermark_at, "
+    "due_at, state, facts, assigned_at) values ('t', '2026-01-01', '{at}', '{end}', 'UTC', '1', "
+    "'{at}', '{at}', 'sending', '{}', '{at}')"
+)
+MAIL = (
+    "insert into {s}mail (report_id, locale, subject, body_digest, byte_count, frozen_at) "
+    "select id, 'en', 's', 'd', 1, '{at}' from {s}report"
+)
+SEND = (
+    "insert into {s}send (report_id, recipient, message_key, head, mail_digest, state, "
+    "available_at, changed_at) select id, 'a@x', 'k', '', 'd', 'ready', '{at}', '{at}' "
+    "from {s}report"
+)
 BEAT = (
     "insert into {s}worker (worker, roles, host, pid, host_at, started_at, beat_at) values "
     "('w', 'work', 'shop-1', 4711, '{at}', '{at}', '{beat}')"
@@ -93,7 +107,8 @@ def fill(url: str, statement: str, **parts: str) -> None:
         if url.startswith("sqlite") and "{s}hold" not in statement
         else AT
     )
-    for name, value in {"at": at, "no": no, **parts}.items():
+    end = at.replace("01-01", "01-02")
+    for name, value in {"at": at, "end": end, "no": no, **parts}.items():
         statement = statement.replace("{" + name + "}", value)
     run(url, statement)
 
@@ -120,6 +135,7 @@ def test_all_that_is_ours_goes_and_nothing_else(database_url: str) -> None:
     [
         ([OPERATION], "1 open operations"),
         ([EVENT.replace("{state}", "pending")], "1 events that nobody was told of"),
+        ([REPORT, MAIL, SEND], "1 mails to recipients who were not sent them yet"),
         ([TENANT, UNIT, HOLD], "1 rows of the built-in table"),
     ],
 )

@@ -24,6 +24,7 @@ _PARTITION = re.compile(r"record_[0-9]{4}_[0-9]{2}")
 _WORK = (
     ("operation", "some_operations", "open operations"),
     ("outbox", "some_pending_events", "events that nobody was told of"),
+    ("send", "some_sends", "mails to recipients who were not sent them yet"),
     ("hold", "some_holds", "rows of the built-in table of holds"),
 )
 
@@ -102,7 +103,8 @@ def _look(runner: Runner, alive_after: object) -> Standing:
     session = runner.session
     database = PurePath(str(runner.rows("database_name")[0][0])).name
     there = {row[0] for row in runner.rows("ledger_relations")}
-    ours = [(kind, name) for kind, name in _ours(session.dialect, there) if name in there]
+    made = dict.fromkeys(_ours(session.dialect, there))  # a view may have been made anew
+    ours = [(kind, name) for kind, name in made if name in there]
     names = {name for _, name in ours}
     return Standing(
         database,

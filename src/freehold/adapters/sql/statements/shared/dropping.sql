@@ -16,6 +16,14 @@ select count(*) from (select 1 as one from {s}operation limit :most) as counted
 -- Index: outbox_pending, at most the limit's rows
 select count(*) from (select 1 as one from {s}outbox where state = 'pending' limit :most) as counted
 
+-- name: some_sends
+-- Purpose: count mails that some recipient has not been sent yet, up to a limit.
+-- Caller: adapters.sql.dropping
+-- Index: send_open, at most the limit's rows
+select count(*) from (
+    select 1 as one from {s}send where state in ('ready', 'leased', 'retrying', 'unknown')
+    limit :most) as counted
+
 -- name: some_holds
 -- Purpose: count rows of the built-in table, up to a limit.
 -- Caller: adapters.sql.dropping
