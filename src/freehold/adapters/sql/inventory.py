@@ -84,17 +84,17 @@ class SqlTenants:
     def find(self, after_id: str, limit: int) -> Sequence[Tenant]:
         """Return tenants in id order."""
         return [
-            _tenant(row)
+            tenant_of(row)
             for row in self._sql.rows("find_own_tenants", after_id=after_id, limit=limit)
         ]
 
     def read(self, ids: Sequence[str]) -> Sequence[Tenant]:
         """Return those of the tenants that are there."""
-        return [_tenant(row) for row in self._sql.rows("read_tenants", ids=list(ids))]
+        return [tenant_of(row) for row in self._sql.rows("read_tenants", ids=list(ids))]
 
     def lock(self, ids: Sequence[str]) -> Sequence[Tenant]:
         """Read tenants, and keep others from changing them."""
-        return [_tenant(row) for row in self._sql.rows("lock_tenants", ids=list(ids))]
+        return [tenant_of(row) for row in self._sql.rows("lock_tenants", ids=list(ids))]
 
 
 class SqlUnits:
@@ -188,7 +188,8 @@ def _tenant_row(one: Tenant) -> Row:
     return (one.id, one.name, one.zone, one.report_hour, recipients, one.locale, one.active)
 
 
-def _tenant(row: Row) -> Tenant:
+def tenant_of(row: Row) -> Tenant:
+    """Read one tenant; see the slot `tenant`."""
     return Tenant(
         id=row[0],
         name=row[1],
