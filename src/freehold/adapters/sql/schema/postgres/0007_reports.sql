@@ -40,6 +40,7 @@ create table {s}report (
 create index report_assigned on {s}report (id) where state = 'assigned';
 create index report_due on {s}report (due_at, id) where state = 'frozen';
 create index report_open on {s}report (id) where state in ('sending', 'in review');
+create index report_by_date on {s}report (report_date, tenant);
 
 create table {s}mail (
     report_id bigint primary key references {s}report (id),

@@ -41,6 +41,7 @@ create table {s}report (
 create index {s}report_assigned on {s}report (id) where state = 'assigned';
 create index {s}report_due on {s}report (due_at, id) where state = 'frozen';
 create index {s}report_open on {s}report (id) where state in ('sending', 'in review');
+create index {s}report_by_date on {s}report (report_date, tenant);
 
 create table {s}mail (
     report_id integer primary key references {s}report (id),
