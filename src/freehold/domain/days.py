@@ -15,7 +15,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-import tzdata
+import tzdata  # type: ignore[import-untyped]  # data, and no stubs
 
 from freehold.domain.due_walls import change_between, zone_info
 from freehold.domain.reports import Window

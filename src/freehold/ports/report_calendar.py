@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from freehold.domain.inventory import Tenant
 from freehold.domain.reports import ReportReason, Window
 
 
@@ -33,6 +32,23 @@ class Newcomer:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """A tenant that was changed, and is no longer as the calendar has it.
+
+    Attributes:
+        zone: the tenant's own now, or None for the installation's.
+        active: whether it is active now.
+        window: as the calendar has it.
+    """
+
+    tenant: str
+    zone: str | None
+    active: bool
+    changed_at: datetime
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
 class DueGroup:
     """Tenants whose next window is the same: one pass serves them all.
 
@@ -42,7 +58,7 @@ class DueGroup:
             that the end must be computed again.
         hour: the tenants' report hour; None for the installation's.
         active: whether the tenants are active now; those of the data alone are.
-        tenant_count: how many there are.
+        tenant_count: how many of them were read.
     """
 
     window: Window
@@ -73,8 +89,17 @@ class ReportCalendar(Protocol):
 
     # ------------------------------------------------------------------------------ calendar
 
-    def newcomers(self, limit: int) -> Sequence[Newcomer]:
-        """Return active tenants, and owners of unreported tallies, that the calendar lacks."""
+    def newcomers(self, after: str, limit: int) -> tuple[Sequence[Newcomer], str | None]:
+        """Return active tenants, and owners of unreported tallies, that the calendar lacks.
+
+        Looks at no more than `limit` tenants or owners.
+
+        Args:
+            after: the place that the call before returned; the empty text at the beginning.
+
+        Returns:
+            The newcomers, and the place where the next call goes on; None at the end.
+        """
         ...
 
     def enrol(self, windows: Mapping[str, Window]) -> int:
@@ -84,12 +109,13 @@ class ReportCalendar(Protocol):
         """
         ...
 
-    def moved(
-        self, since: datetime, after: str, limit: int
-    ) -> Sequence[tuple[str, Window, Tenant]]:
-        """Return, in the order of ids, rows whose tenant was changed since an instant.
+    def moved(self, since: datetime, after: str, zone: str, limit: int) -> Sequence[Moved]:
+        """Return tenants changed since an instant, whose zone or being active is not the row's.
 
-        Only those whose zone or being active is no longer the row's.
+        In the order of (changed_at, id), behind (`since`, `after`).
+
+        Args:
+            zone: the installation's, which counts where a tenant has none.
         """
         ...
 
@@ -98,10 +124,18 @@ class ReportCalendar(Protocol):
         ...
 
     def reckon(self, windows: Mapping[str, Window], active: Mapping[str, bool]) -> int:
-        """Write the ends of windows anew, where date and start are still as given; return how many.
+        """Write windows anew, where the start is still as given; return how many.
 
         Args:
             active: of the tenants whose being active changed.
+        """
+        ...
+
+    def adjust(self, group: DueGroup, window: Window, limit: int) -> int:
+        """Write the window of at most `limit` of a group's tenants anew; return how many.
+
+        Whether a row is active follows the group. Tenants that another transaction has in hand are
+        left to it.
         """
         ...
 
@@ -113,7 +147,8 @@ class ReportCalendar(Protocol):
         """Return the instant before which no tally can still appear.
 
         The older of the beginning of the oldest open transaction that may release and, where
-        there are several writers, now minus 60 s.
+        there are several writers, now minus 60 s. A transaction of an application that releases in
+        its own (`freehold.holds`) is not seen where it has another name than ours.
         """
         ...
 
@@ -126,12 +161,19 @@ class ReportCalendar(Protocol):
         """
         ...
 
-    def close(self, closing: Closing, limit: int) -> int:
+    def group_of(self, tenant: str) -> DueGroup | None:
+        """Return the group of one active row alone, due or not; None without one."""
+        ...
+
+    def close(self, closing: Closing, limit: int, only: str | None = None) -> int:
         """Write the reports of at most `limit` of the group's tenants; return how many.
 
         In one statement each for all of them: the report, its tallies (every one of the tenant's
         before the window's end that is in no report), and the calendar's next row. Tenants that
         another transaction has in hand are left to it.
+
+        Args:
+            only: one tenant of the group; None for any.
 
         Again: writes nothing for those that are done. Crash: all of one call, or nothing.
         """

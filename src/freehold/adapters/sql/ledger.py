@@ -23,6 +23,7 @@ from freehold.adapters.sql.operations import SqlOperations
 from freehold.adapters.sql.own_holds import SqlOwnHolds
 from freehold.adapters.sql.rates import SqlAttachRates
 from freehold.adapters.sql.reading import SqlReading, open_reading
+from freehold.adapters.sql.report_calendar import SqlReportCalendar
 from freehold.adapters.sql.retention import SqlRetention
 from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Runner, Session
@@ -101,6 +102,11 @@ class SqlTransaction:
     def holds(self, rule: Rule) -> SqlHolds:
         """Return the customer's rows under a rule."""
         return SqlHolds(self._ledger.session, self._ledger.compiled(rule), self.now)
+
+    @property
+    def report_calendar(self) -> SqlReportCalendar:
+        """Return whose day ends when, and what closes a window."""
+        return SqlReportCalendar(self._ledger.session, self.now)
 
     @property
     def retention(self) -> SqlRetention:

@@ -1,0 +1,113 @@
+-- name: walk_owners
+-- Purpose: step from owner to owner of unreported tallies; return those that the calendar lacks, and
+--          the page's last.
+-- Caller: adapters.sql.report_calendar, a few times a minute
+-- Index: tally_unreported; the order by both keeps any other from serving
+with recursive o (tenant, place) as (
+    (select coalesce(t.tenant, ''), 1 from {s}tally t
+     where t.report_id is null and coalesce(t.tenant, '') > :after
+     order by coalesce(t.tenant, ''), t.at limit 1)
+    union all
+    select (select coalesce(t.tenant, '') from {s}tally t
+            where t.report_id is null and coalesce(t.tenant, '') > o.tenant
+            order by coalesce(t.tenant, ''), t.at limit 1), o.place + 1
+    from o where o.tenant is not null and o.place < :limit)
+select f.tenant, f.place, f.is_new from (
+    select o.tenant, o.place,
+           not exists (select 1 from {s}report_calendar c where c.tenant = o.tenant) as is_new
+    from o where o.tenant is not null offset 0) f
+where f.is_new or f.place = :limit
+order by f.place
+
+-- name: read_newcomers
+-- Purpose: read what decides the first window of tenants that the calendar lacks.
+-- Caller: adapters.sql.report_calendar, when there are any
+-- Index: the primary keys, tally_unreported, report_start
+select n.tenant, t.zone, f.at, r.report_date, r.start_at, r.end_at, r.zone, r.tz_version
+from unnest(:tenants::text[]) as n (tenant)
+left join {s}tenant t on t.id = n.tenant
+left join lateral (
+    select y.at from {s}tally y where coalesce(y.tenant, '') = n.tenant and y.report_id is null
+    order by coalesce(y.tenant, ''), y.at limit 1) f on true
+left join lateral (
+    select * from {s}report x where x.tenant = n.tenant order by x.start_at desc limit 1) r on true
+where coalesce(t.active, f.at is not null)
+  and not exists (select 1 from {s}report_calendar c where c.tenant = n.tenant)
+
+-- name: enrol
+-- Purpose: write first windows; those that are there stay.
+-- Caller: adapters.sql.report_calendar
+-- Index: the primary key
+insert into {s}report_calendar (tenant, start_at, next_date, end_at, zone, tz_version)
+select * from unnest(:c0::text[], :c1::timestamptz[], :c2::date[], :c3::timestamptz[], :c4::text[],
+                     :c5::text[])
+on conflict (tenant) do nothing
+
+-- name: reckon
+-- Purpose: write windows anew, of rows that still begin where they did.
+-- Caller: adapters.sql.report_calendar, after a tenant or the tz database changed
+-- Index: the primary key
+update {s}report_calendar c
+set next_date = n.next_date, end_at = n.end_at, zone = n.zone, tz_version = n.tz_version,
+    active = coalesce(n.active, c.active)
+from unnest(:c0::text[], :c1::timestamptz[], :c2::date[], :c3::timestamptz[], :c4::text[],
+            :c5::text[], :c6::boolean[])
+    as n (tenant, start_at, next_date, end_at, zone, tz_version, active)
+where c.tenant = n.tenant and c.start_at = n.start_at
+
+-- name: oldest_transaction
+-- Purpose: tell for how many seconds the oldest open transaction of ours is older than this one.
+-- Caller: adapters.sql.report_calendar, before windows are closed
+-- Index: none; the server's list of sessions
+select coalesce(max(extract(epoch from me.xact_start - a.xact_start)), 0)::float8
+from pg_stat_activity me
+join pg_stat_activity a on a.datname = me.datname and a.application_name = 'freehold'
+                       and a.xact_start < me.xact_start
+where me.pid = pg_backend_pid()
+
+-- name: take_group
+-- Purpose: lock rows of one group, passing over those that others have in hand.
+-- Caller: adapters.sql.report_calendar
+-- Index: report_calendar_end, the primary key of tenant
+select c.tenant from {s}report_calendar c left join {s}tenant t on t.id = c.tenant
+where c.active and c.end_at = :end_at and c.start_at = :start_at and c.next_date = :report_date
+  and c.zone = :zone and c.tz_version = :tz_version
+  and t.zone is not distinct from :tenant_zone::text
+  and t.report_hour is not distinct from :hour::integer
+  and coalesce(t.active, true) = :is_active
+  and (:only::text is null or c.tenant = :only)
+order by c.end_at, c.tenant limit :limit for update of c skip locked
+
+-- name: make_reports
+-- Purpose: write the reports of tenants whose window closes.
+-- Caller: adapters.sql.report_calendar
+-- Index: report_once, report_start
+insert into {s}report (
+    tenant, report_date, start_at, end_at, zone, tz_version, watermark_at, due_at, state, reason,
+    expired_count, assigned_at)
+select n.tenant, :report_date, :start_at, :end_at, :zone, :tz_version, :watermark_at, :due_at,
+       'assigned', :reason, 0, :now
+from unnest(:tenants::text[]) as n (tenant)
+returning id, tenant
+
+-- name: assign_tallies
+-- Purpose: give every unreported tally before the end to its report, and count what lies inside.
+-- Caller: adapters.sql.report_calendar
+-- Index: tally_unreported, the primary key of report
+with assigned as (
+    update {s}tally t set report_id = n.id
+    from unnest(:ids::bigint[], :tenants::text[]) as n (id, tenant)
+    where coalesce(t.tenant, '') = n.tenant and t.report_id is null and t.at < :end_at
+    returning t.report_id, case when t.at >= :start_at then t.expired_count else 0 end as inside_count)
+update {s}report r set expired_count = c.expired_count
+from (select report_id, sum(inside_count) as expired_count from assigned group by report_id) c
+where r.id = c.report_id
+
+-- name: move_calendar
+-- Purpose: write another window for rows in hand.
+-- Caller: adapters.sql.report_calendar
+-- Index: the primary key
+update {s}report_calendar c
+set next_date = :next_date, start_at = :start_at, end_at = :end_at, zone = :zone,
+    tz_version = :tz_version, active = :is_active
+where c.tenant = any (:tenants::text[])

@@ -1,0 +1,107 @@
+-- name: walk_owners
+-- Purpose: step from owner to owner of unreported tallies; return those that the calendar lacks, and
+--          the page's last.
+-- Differs: the first step is wrapped for its order.
+-- Caller: adapters.sql.report_calendar, a few times a minute
+-- Index: tally_unreported
+with recursive o (tenant, place) as (
+    select * from (
+        select coalesce(t.tenant, ''), 1 from {s}tally t
+        where t.report_id is null and coalesce(t.tenant, '') > :after
+        order by coalesce(t.tenant, ''), t.at limit 1)
+    union all
+    select (select coalesce(t.tenant, '') from {s}tally t
+            where t.report_id is null and coalesce(t.tenant, '') > o.tenant
+            order by coalesce(t.tenant, ''), t.at limit 1), o.place + 1
+    from o where o.tenant is not null and o.place < :limit)
+select f.tenant, f.place, f.is_new from (
+    select o.tenant, o.place,
+           not exists (select 1 from {s}report_calendar c where c.tenant = o.tenant) as is_new
+    from o where o.tenant is not null) f
+where f.is_new or f.place = :limit
+order by f.place
+
+-- name: read_newcomers
+-- Purpose: read what decides the first window of tenants that the calendar lacks.
+-- Differs: the batch arrives as JSON; there is no lateral join.
+-- Caller: adapters.sql.report_calendar, when there are any
+-- Index: the primary keys, tally_unreported, report_start
+select n.tenant, t.zone, n.first_at, r.report_date, r.start_at, r.end_at, r.zone, r.tz_version
+from (select j.value as tenant,
+             (select y.at from {s}tally y
+              where coalesce(y.tenant, '') = j.value and y.report_id is null
+              order by y.at limit 1) as first_at
+      from json_each(:tenants) j) n
+left join {s}tenant t on t.id = n.tenant
+left join {s}report r on r.tenant = n.tenant
+    and r.start_at = (select max(x.start_at) from {s}report x where x.tenant = n.tenant)
+where coalesce(t.active, n.first_at is not null)
+  and not exists (select 1 from {s}report_calendar c where c.tenant = n.tenant)
+
+-- name: enrol
+-- Purpose: write a first window; one that is there stays.
+-- Differs: once a row.
+-- Caller: adapters.sql.report_calendar
+-- Index: the primary key
+insert into {s}report_calendar (tenant, start_at, next_date, end_at, zone, tz_version)
+values (:c0, :c1, :c2, :c3, :c4, :c5)
+on conflict (tenant) do nothing
+
+-- name: reckon
+-- Purpose: write a window anew, of a row that still begins where it did.
+-- Differs: once a row.
+-- Caller: adapters.sql.report_calendar, after a tenant or the tz database changed
+-- Index: the primary key
+update {s}report_calendar
+set next_date = :c2, end_at = :c3, zone = :c4, tz_version = :c5, active = coalesce(:c6, active)
+where tenant = :c0 and start_at = :c1
+
+-- name: take_group
+-- Purpose: read rows of one group.
+-- Differs: no row locks; the transaction is the only writer.
+-- Caller: adapters.sql.report_calendar
+-- Index: report_calendar_end, the primary key of tenant
+select c.tenant from {s}report_calendar c left join {s}tenant t on t.id = c.tenant
+where c.active = 1 and c.end_at = :end_at and c.start_at = :start_at and c.next_date = :report_date
+  and c.zone = :zone and c.tz_version = :tz_version
+  and t.zone is :tenant_zone and t.report_hour is :hour
+  and coalesce(t.active, true) = :is_active
+  and (:only is null or c.tenant = :only)
+order by c.end_at, c.tenant limit :limit
+
+-- name: make_reports
+-- Purpose: write the reports of tenants whose window closes, with what lies inside counted.
+-- Differs: counts here, since nobody else writes meanwhile (no DML in CTE); the batch is JSON.
+-- Caller: adapters.sql.report_calendar
+-- Index: report_once, report_start, tally_unreported
+insert into {s}report (
+    tenant, report_date, start_at, end_at, zone, tz_version, watermark_at, due_at, state, reason,
+    expired_count, assigned_at)
+select n.value, :report_date, :start_at, :end_at, :zone, :tz_version, :watermark_at, :due_at,
+       'assigned', :reason,
+       (select coalesce(sum(t.expired_count), 0) from {s}tally t
+        where coalesce(t.tenant, '') = n.value and t.report_id is null
+          and t.at >= :start_at and t.at < :end_at), :now
+from json_each(:tenants) n where true
+returning id, tenant
+
+-- name: assign_tallies
+-- Purpose: give every unreported tally before the end to its report.
+-- Differs: the report is found by its tenant and start.
+-- Caller: adapters.sql.report_calendar
+-- Index: tally_unreported, report_start
+update {s}tally
+set report_id = (select r.id from {s}report r
+                 where r.tenant = coalesce({s}tally.tenant, '') and r.start_at = :start_at)
+where report_id is null and coalesce(tenant, '') in (select value from json_each(:tenants))
+  and at < :end_at
+
+-- name: move_calendar
+-- Purpose: write another window for rows in hand.
+-- Differs: the batch arrives as JSON.
+-- Caller: adapters.sql.report_calendar
+-- Index: the primary key
+update {s}report_calendar
+set next_date = :next_date, start_at = :start_at, end_at = :end_at, zone = :zone,
+    tz_version = :tz_version, active = :is_active
+where tenant in (select value from json_each(:tenants))
