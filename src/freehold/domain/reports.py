@@ -32,6 +32,14 @@ class ReportState(StrEnum):
     NOT_SENT = "not sent"
     SKIPPED = "skipped"
 
+    @property
+    def is_end(self) -> bool:
+        """Tell whether nothing more becomes of it, but by a person."""
+        return self in _ENDS
+
+
+_ENDS = (ReportState.SENT, ReportState.PARTLY_SENT, ReportState.NOT_SENT, ReportState.SKIPPED)
+
 
 class ReportReason(StrEnum):
     """Why a report was not sent to anybody, or not at all."""

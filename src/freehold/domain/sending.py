@@ -7,9 +7,12 @@ accepted is never sent again unless its provider promises to notice, or the inst
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+
+from freehold.domain.reports import ReportReason, ReportState
 
 
 class SendState(StrEnum):
@@ -87,3 +90,25 @@ class TransportPromise:
     looks_up: bool = False
     indexing: timedelta = timedelta(0)
     attempt_seconds_max: float = 60.0
+
+
+def report_standing(counts: Mapping[SendState, int]) -> tuple[ReportState, ReportReason | None]:
+    """Return where a report stands by its sends, none of them open.
+
+    A recipient who has unsubscribed keeps no report from being sent.
+
+    Args:
+        counts: how many sends are in each state.
+    """
+    there = {state for state, count in counts.items() if count}
+    if SendState.REVIEW in there:
+        return ReportState.IN_REVIEW, None
+    if SendState.ACCEPTED in there:
+        if there <= {SendState.ACCEPTED, SendState.UNSUBSCRIBED}:
+            return ReportState.SENT, None
+        return ReportState.PARTLY_SENT, ReportReason.SOME_NOT_ACCEPTED
+    if not there:
+        return ReportState.NOT_SENT, ReportReason.NO_RECIPIENT
+    if there == {SendState.UNSUBSCRIBED}:
+        return ReportState.NOT_SENT, ReportReason.UNSUBSCRIBED
+    return ReportState.NOT_SENT, ReportReason.NOT_ACCEPTED

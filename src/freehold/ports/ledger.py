@@ -33,6 +33,7 @@ from freehold.ports.reports import Reports
 from freehold.ports.retention import Retention
 from freehold.ports.reviews import FailedAttempt, InReview, Reviews
 from freehold.ports.rulestates import RuleCondition, RuleState, RuleStates
+from freehold.ports.sends import Sends
 from freehold.ports.straight import StraightHolds
 from freehold.ports.summary import Summaries
 from freehold.ports.unsubscribed import Unsubscribed
@@ -168,6 +169,11 @@ class Transaction(Protocol):
     @property
     def reports(self) -> Reports:
         """Return the facts of the daily reports."""
+        ...
+
+    @property
+    def sends(self) -> Sends:
+        """Return the send ledger."""
         ...
 
     def holds(self, rule: Rule) -> Holds:

@@ -26,6 +26,7 @@ from freehold.adapters.sql.reading import SqlReading, open_reading
 from freehold.adapters.sql.report_calendar import SqlReportCalendar
 from freehold.adapters.sql.retention import SqlRetention
 from freehold.adapters.sql.reviews import SqlReviews
+from freehold.adapters.sql.sends import SqlSends
 from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
 from freehold.adapters.sql.straight import SqlStraight
@@ -117,6 +118,11 @@ class SqlTransaction:
         """Call a rule's handler inside this transaction."""
         with self._ledger.session.lent(handler.seconds_max) as lent:
             handler.run(ExpiredBatch(rule.name, lent.connection, self.now, holds), lent.cancel)
+
+    @property
+    def sends(self) -> SqlSends:
+        """Return the send ledger."""
+        return SqlSends(self._ledger.runner, self.now)
 
     def straight(self, rule: Rule) -> SqlStraight:
         """Return the customer's rows under a rule, to be released without operation rows."""
