@@ -77,3 +77,18 @@ def lags(
     if lag_max_seconds is None:
         return found
     return {name: None if at is None else min(at, lag_max_seconds) for name, at in found.items()}
+
+
+def within_count(
+    lag_counts: Iterable[int], lag_max_seconds: float | None, promise_seconds: float
+) -> int:
+    """Count the lags that were surely within a promise: those of the buckets up to it.
+
+    Args:
+        lag_max_seconds: the longest lag exactly, where it is known; if it kept the promise all did.
+    """
+    counts = list(lag_counts)
+    if lag_max_seconds is not None and lag_max_seconds <= promise_seconds:
+        return sum(counts)
+    bounded = zip(LAG_BOUNDS_SECONDS, counts, strict=False)  # the last bucket is open
+    return sum(count for bound, count in bounded if bound <= promise_seconds)

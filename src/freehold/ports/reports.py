@@ -39,17 +39,23 @@ class OpenWork:
     oldest_due_at: datetime | None = None
 
 
+Work = Mapping[str, Mapping[str, OpenWork]]  # by tenant, then rule; absent where nothing is open
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A report that has no facts yet, and how many released holds they will be about."""
+
+    report_id: int
+    released_count: int
+
+
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The open work of the tenants whose reports come next.
+    """The reports whose facts come next, in the order of ids, and the open work of their tenants."""
 
-    Attributes:
-        upto_id: of the last report that it serves.
-        work: by tenant and rule; absent where nothing is open.
-    """
-
-    upto_id: int
-    work: Mapping[tuple[str, str], OpenWork] = field(default_factory=dict)
+    waiting: Sequence[Waiting] = ()
+    work: Work = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +92,23 @@ class FrozenReport:
 class Reports(Protocol):
     """Assigned and frozen reports, inside one transaction."""
 
-    def overview(self, reports_max: int) -> Overview | None:
-        """Read once over the open operations, for the first assigned reports, in the order of ids.
-
-        Returns:
-            None where no report waits for its facts.
-        """
+    def overview(self, reports_max: int) -> Overview:
+        """Name the first reports that wait for facts, and read the open operations once for them."""
         ...
 
     def draft(
-        self, limit: int, notes: Mapping[str, RuleNote], overview: Overview, items_max: int
+        self, report_ids: Sequence[int], notes: Mapping[str, RuleNote], work: Work, items_max: int
     ) -> Sequence[Draft]:
-        """Count the facts of assigned reports, at most `limit`, in the order of ids.
+        """Count the facts of those of the reports that have none yet, in the order of ids.
 
         Where there are several writers, the reports are locked, and those that another transaction
         has in hand are left to it; else this only reads, and may be called within a glance.
 
         Args:
             notes: by the name of each configured rule.
-            overview: none of the reports behind its last one is counted.
 
         Again: counts the same of the same report, but for `frozen_at` and the open work. Memory is
-        bounded by the items, and they by `limit` times `items_max`; a page ends early at 20,000.
+        bounded by the reports times `items_max`, however much a tenant released.
         """
         ...
 

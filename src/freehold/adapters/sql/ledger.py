@@ -13,6 +13,7 @@ from datetime import datetime
 
 from freehold.adapters.sql.catalogue import columns_of, is_plain_table, quote, quoted
 from freehold.adapters.sql.due_by_tenant import Served, SqlDueByTenant
+from freehold.adapters.sql.facts import SqlReports
 from freehold.adapters.sql.guards import ClockMemory, SqlGuards, SqlHostClocks, SqlPauses
 from freehold.adapters.sql.holds import SqlHolds
 from freehold.adapters.sql.housekeeping import keep_house
@@ -99,6 +100,11 @@ class SqlTransaction:
     def own_holds(self) -> SqlOwnHolds:
         """Return the holds of our own table."""
         return SqlOwnHolds(self._ledger.session, self.now)
+
+    @property
+    def reports(self) -> SqlReports:
+        """Return the facts of the daily reports."""
+        return SqlReports(self._ledger.runner, self.now)
 
     def holds(self, rule: Rule) -> SqlHolds:
         """Return the customer's rows under a rule."""
