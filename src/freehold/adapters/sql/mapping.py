@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from freehold.adapters.sql.catalogue import Column, quote, quoted
+from freehold.adapters.sql.fragments import Fragments
 from freehold.adapters.sql.spelling import PostgresSpelling, Spelling, SqliteSpelling
 from freehold.adapters.sql.statements import is_several, parameters
 from freehold.domain.due import EmptyDue, due_bound, zone_info
@@ -69,51 +70,12 @@ class RuleSql:
         return not isinstance(self.rule.action, SetColumns)
 
 
-class _Compiler:
+class _Compiler(Fragments):
     """Builds the slots of one rule in one spelling."""
 
     def __init__(self, rule: Rule, columns: Mapping[str, Column], spelling: Spelling) -> None:
+        super().__init__(columns, spelling)
         self.rule = rule
-        self.columns = columns
-        self.spelling = spelling
-        self.parameters: dict[str, Any] = {}
-
-    def text(self, name: str) -> str:
-        return self.spelling.text(self.columns[name])
-
-    def packed(self, names: tuple[str, ...]) -> str:
-        return self.spelling.pack([self.text(name) for name in names])
-
-    def image(self, names: tuple[str, ...]) -> str:
-        return self.spelling.image([(name, self.text(name)) for name in names])
-
-    def value(self, column: Column, literal: Literal) -> str:
-        return self.spelling.value(column, literal, self.parameters)
-
-    def condition(self, condition: Condition) -> str:
-        column = self.columns[condition.column]
-        bare = f"h.{quote(column.name)}"
-        if condition.test in (Test.IS_NULL, Test.IS_NOT_NULL):
-            return f"{bare} {condition.test}"
-        left = self.spelling.comparable(column)
-        values = [self.value(column, value) for value in condition.values]
-        if condition.test is Test.IN:
-            return f"{left} in ({', '.join(values)})"
-        return f"{left} {condition.test} {values[0]}"
-
-    def predicate(self, predicate: Predicate) -> str:
-        if not predicate.alternatives:
-            return self.spelling.true
-        ands = [
-            " and ".join(self.condition(condition) for condition in alternative)
-            for alternative in predicate.alternatives
-        ]
-        return "(" + " or ".join(f"({one})" if len(ands) > 1 else one for one in ands) + ")"
-
-    def optional(self, predicate: Predicate | None) -> str:
-        if predicate is None:
-            return self.spelling.false
-        return self.spelling.surely(self.predicate(predicate))
 
     def assignments(self) -> str:
         if not isinstance(self.rule.action, SetColumns):
