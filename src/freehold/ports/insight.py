@@ -23,6 +23,7 @@ from freehold.ports.audit import Audit
 from freehold.ports.guards import Guard
 from freehold.ports.holds import FoundHold, ScanCursor
 from freehold.ports.ledger import FailedAttempt, RuleState
+from freehold.ports.report_insight import ReportsInSight
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +301,11 @@ class Reading(Protocol):
     @property
     def history(self) -> History:
         """Return what happened to one hold."""
+        ...
+
+    @property
+    def reports(self) -> ReportsInSight:
+        """Return the daily reports."""
         ...
 
     @property

@@ -10,6 +10,7 @@ from freehold.adapters.sql.audit import SqlAudit
 from freehold.adapters.sql.insight import SqlFigures, SqlHistory
 from freehold.adapters.sql.insight_holds import SqlHoldsInSight
 from freehold.adapters.sql.mapping import RuleSql
+from freehold.adapters.sql.report_insight import SqlReportsInSight
 from freehold.adapters.sql.session import Runner, Session
 from freehold.domain.rules import Rule
 
@@ -26,6 +27,7 @@ class SqlReading:
         runner = Runner(session)
         self.figures = SqlFigures(runner, now)
         self.history = SqlHistory(runner, now)
+        self.reports = SqlReportsInSight(runner, now)
         self.audit = SqlAudit(session, now, compiled)
 
     def holds(self, rule: Rule) -> SqlHoldsInSight:
