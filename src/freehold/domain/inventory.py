@@ -222,8 +222,14 @@ def built_in_rule(dialect: str, **options: Any) -> Rule:
         "cancelled": _status(HoldStatus.CANCELLED),
         "carry": ("unit_id", "reference", "starts_at", "ends_at"),
         "one_holder": True,
+        "unit": "unit_id",
     }
     return Rule(**{"name": RULE_NAME, **options, **mapping})
+
+
+def is_built_in(rule: Rule) -> bool:
+    """Tell whether a rule is the one over our own table of holds, whatever its name."""
+    return rule.table in _TABLES.values() and rule.unit == "unit_id"
 
 
 def _status(status: HoldStatus) -> Predicate:

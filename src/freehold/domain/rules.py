@@ -150,6 +150,8 @@ class Rule:
         batch_size: holds in one transaction, at most.
         one_holder: a row is one holder's for life, so that a new token means more time for him.
         handler: called with the holds that a transaction released, before its commit.
+        unit: the column that names the unit of a hold, for reports; it says nothing about what
+            expiring means, so that it may be named or changed at any time.
     """
 
     name: str
@@ -174,6 +176,7 @@ class Rule:
     batch_size: int = 500
     one_holder: bool = False
     handler: HandlerSpec | None = None
+    unit: str | None = None
 
     @property
     def identity_columns(self) -> tuple[str, ...]:
@@ -202,13 +205,14 @@ class Rule:
                     *(column for columns in optional for column in columns),
                     *(column for column, _ in set_columns),
                     *self.carry,
+                    *(() if self.unit is None else (self.unit,)),
                 )
             )
         )
 
     @property
     def fingerprint(self) -> str:
-        """Return a digest of what the mapping means; schedules and sizes do not count."""
+        """Return a digest of what the mapping means; schedules, sizes and units do not count."""
         meaning = (
             self.table,
             self.key,

@@ -99,6 +99,7 @@ def _rule(shape: RuleShape, loops: LoopsShape) -> Rule:
         cancelled=None if shape.cancelled is None else predicate(shape.cancelled),
         companions=tuple(_companion(one) for one in shape.also),
         carry=tuple(shape.carry),
+        unit=shape.unit,
         schedule=schedule(shape, loops),
         mode=Mode(shape.mode),
         promise=shape.promise,

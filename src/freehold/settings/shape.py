@@ -295,6 +295,12 @@ class RuleShape(Shape):
     )
     also: list[CompanionShape] = Field([], description="Statements that run with each release.")
     carry: list[Name] = Field([], description="Columns whose values travel in the event.")
+    unit: Name | None = Field(
+        None,
+        description="The column that names what a hold sets aside, such as a room or a seat, for "
+        "reports; absent: each row is a unit of its own.",
+        examples=["room_no"],
+    )
     when: str = Field(
         "precise",
         description="precise, an interval such as 30s, five cron fields, or a macro such as "
