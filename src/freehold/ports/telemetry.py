@@ -252,6 +252,43 @@ class Pruned(Event):
     left: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SendSettled(Event):
+    """An attempt to send a report ended; a warning where it was not accepted for good.
+
+    Attributes:
+        report: the report's id.
+        kind: send, replay or look-up.
+        state: where it leaves the sending to this recipient.
+        attempt: its number, from 1.
+        code: the provider's code, never its words.
+    """
+
+    name: ClassVar[str] = "send"
+    report: int
+    kind: str
+    state: str
+    attempt: int
+    transport: str
+    code: str = ""
+
+    @property
+    def level(self) -> Level:
+        """Return info for a mail that was accepted."""
+        return Level.INFO if self.state == "accepted" else Level.WARNING
+
+
+@dataclass(frozen=True, slots=True)
+class TransportParked(Event):
+    """A transport takes no mail of anybody; mails wait until then, and spend no attempt."""
+
+    name: ClassVar[str] = "transport parked"
+    usual_level: ClassVar[Level] = Level.WARNING
+    transport: str
+    code: str
+    retry_at: datetime
+
+
 EVENTS: tuple[type[Event], ...] = (
     ServiceStarted,
     ServiceStopped,
@@ -268,6 +305,8 @@ EVENTS: tuple[type[Event], ...] = (
     GuardReleased,
     DatabaseTrouble,
     Pruned,
+    SendSettled,
+    TransportParked,
 )
 
 

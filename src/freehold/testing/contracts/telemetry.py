@@ -23,11 +23,13 @@ from freehold.ports.telemetry import (
     Pruned,
     RulePaused,
     RuleResumed,
+    SendSettled,
     ServiceStarted,
     ServiceStopped,
     SweepFinished,
     Telemetry,
     TickFinished,
+    TransportParked,
 )
 
 NOW = datetime(2031, 5, 6, 12, 0, tzinfo=UTC)
@@ -60,6 +62,8 @@ EXAMPLES: Sequence[Event] = (
     GuardReleased("clock", "cart"),
     DatabaseTrouble("work", "DatabaseBusy", "55P03", "cart"),
     Pruned({"record": 12}, left=True),
+    SendSettled(5, "send", "retrying", 1, "smtp", "451"),
+    TransportParked("smtp", "535", NOW),
 )
 
 
