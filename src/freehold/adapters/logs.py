@@ -58,6 +58,11 @@ ALLOWED = {
     "kind": "what was tried",
     "state": "where it stands now",
     "transport": "the way in which mails are sent",
+    "report_date": "the local date that the report is about",
+    "input_tokens": "tokens that the model read",
+    "output_tokens": "tokens that the model wrote",
+    "cost_micros": "what a call cost, in millionths of the currency's unit",
+    "reason": "why",
     "trace_id": "the trace that the event belongs to",
 }
 # What ends a line, moves the cursor, or turns the direction of text, and what is no character.

@@ -289,6 +289,40 @@ class TransportParked(Event):
     retry_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class SummaryEnded(Event):
+    """A language model was asked about a report; `freehold report show` has why a text was rejected.
+
+    Attributes:
+        outcome: accepted, rejected, failed, or abandoned where another process gave it up.
+        cost_micros: in millionths of the currency's unit; None where nobody knows.
+    """
+
+    name: ClassVar[str] = "summary"
+    tenant: str
+    report_date: str
+    attempt: int
+    outcome: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_micros: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryWithheld(Event):
+    """A language model is not asked about a report, whose mail goes out without its text.
+
+    Attributes:
+        reason: `budget`: the tenant's tokens of the day are used up.
+    """
+
+    name: ClassVar[str] = "summary withheld"
+    usual_level: ClassVar[Level] = Level.WARNING
+    tenant: str
+    report_date: str
+    reason: str
+
+
 EVENTS: tuple[type[Event], ...] = (
     ServiceStarted,
     ServiceStopped,
@@ -307,6 +341,8 @@ EVENTS: tuple[type[Event], ...] = (
     Pruned,
     SendSettled,
     TransportParked,
+    SummaryEnded,
+    SummaryWithheld,
 )
 
 

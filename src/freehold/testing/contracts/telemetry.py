@@ -26,6 +26,8 @@ from freehold.ports.telemetry import (
     SendSettled,
     ServiceStarted,
     ServiceStopped,
+    SummaryEnded,
+    SummaryWithheld,
     SweepFinished,
     Telemetry,
     TickFinished,
@@ -64,6 +66,8 @@ EXAMPLES: Sequence[Event] = (
     Pruned({"record": 12}, left=True),
     SendSettled(5, "send", "retrying", 1, "smtp", "451"),
     TransportParked("smtp", "535", NOW),
+    SummaryEnded(HOSTILE, "2031-05-05", 1, "accepted", 812, 64, 157),
+    SummaryWithheld(HOSTILE, "2031-05-05", "budget"),
 )
 
 

@@ -1,0 +1,1 @@
+"""The daily report: closing windows, freezing facts, asking for summaries, mailing, sending."""
