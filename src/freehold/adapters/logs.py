@@ -54,6 +54,7 @@ ALLOWED = {
     "error": "the kind of trouble",
     "counts": "rows removed, by table",
     "left": "whether something is left over for the next time",
+    "frozen": "reports whose facts were frozen",
     "report": "the report's id",
     "kind": "what was tried",
     "state": "where it stands now",

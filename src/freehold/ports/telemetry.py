@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from enum import IntEnum
 from typing import ClassVar, Protocol
 
@@ -323,6 +323,30 @@ class SummaryWithheld(Event):
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class FactsFrozen(Event):
+    """The facts of a page of reports were frozen."""
+
+    name: ClassVar[str] = "frozen"
+    frozen_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportsClosed(Event):
+    """Days were over: their reports have their holds, and no other ones ever.
+
+    Attributes:
+        report_date: the local day.
+        reason: why they are only recorded; None where mails will be sent.
+    """
+
+    name: ClassVar[str] = "reports closed"
+    report_date: date
+    zone: str
+    report_count: int
+    reason: str | None = None
+
+
 EVENTS: tuple[type[Event], ...] = (
     ServiceStarted,
     ServiceStopped,
@@ -339,6 +363,8 @@ EVENTS: tuple[type[Event], ...] = (
     GuardReleased,
     DatabaseTrouble,
     Pruned,
+    ReportsClosed,
+    FactsFrozen,
     SendSettled,
     TransportParked,
     SummaryEnded,
