@@ -54,6 +54,8 @@ ALLOWED = {
     "error": "the kind of trouble",
     "counts": "rows removed, by table",
     "left": "whether something is left over for the next time",
+    "assigned": "reports whose holds are settled",
+    "zone": "the time zone of a local date",
     "frozen": "reports whose facts were frozen",
     "report": "the report's id",
     "kind": "what was tried",

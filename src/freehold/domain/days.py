@@ -21,6 +21,7 @@ from freehold.domain.due_walls import change_between, zone_info
 from freehold.domain.reports import Window
 
 _DAY = timedelta(days=1)
+_MOMENT = timedelta(microseconds=1)
 
 
 def tz_version() -> str:
@@ -97,6 +98,19 @@ def window_after(window: Window, zone: str) -> Window:
 def window_anew(window: Window, zone: str) -> Window:
     """Return an open window with its end computed again, for another zone or tz database."""
     return window_from(window.report_date, zone, window.start_at)
+
+
+def window_up_to(window: Window, now: datetime, zone: str) -> Window:
+    """Return one window of all days from an open one up to the day in hand, which is left out.
+
+    Args:
+        window: over already.
+        zone: what its end was computed with.
+    """
+    info = zone_info(zone)
+    end = day_start(day_at(now, info), info)
+    last = day_at(end - _MOMENT, info)
+    return Window(max(last, window.report_date), window.start_at, end, zone, tz_version())
 
 
 def due_at(window: Window, hour: int) -> datetime:

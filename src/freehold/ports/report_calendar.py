@@ -38,7 +38,7 @@ class Moved:
     Attributes:
         zone: the tenant's own now, or None for the installation's.
         active: whether it is active now.
-        window: as the calendar has it.
+        window, was_active: as the calendar has it.
     """
 
     tenant: str
@@ -46,6 +46,7 @@ class Moved:
     active: bool
     changed_at: datetime
     window: Window
+    was_active: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from enum import IntEnum
 from typing import ClassVar, Protocol
 
@@ -337,14 +337,39 @@ class ReportsClosed(Event):
 
     Attributes:
         report_date: the local day.
+        assigned_count: how many reports there are of that day, in that zone, by this step.
         reason: why they are only recorded; None where mails will be sent.
     """
 
     name: ClassVar[str] = "reports closed"
-    report_date: date
+    report_date: str
     zone: str
-    report_count: int
+    assigned_count: int
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TenantsSynced(Event):
+    """The customer's table of tenants was read from end to end.
+
+    Attributes:
+        retired_count: tenants that became inactive because their row is gone.
+        rejected_count: rows that cannot be used; `freehold tenant sync --dry-run` names them.
+        refused: more than half of the tenants were gone, so that nothing was changed.
+    """
+
+    name: ClassVar[str] = "tenants"
+    seen_count: int
+    new_count: int
+    changed_count: int
+    retired_count: int
+    rejected_count: int
+    refused: bool = False
+
+    @property
+    def level(self) -> Level:
+        """Return WARNING where a person should look."""
+        return Level.WARNING if self.refused or self.rejected_count else Level.INFO
 
 
 EVENTS: tuple[type[Event], ...] = (
@@ -363,6 +388,7 @@ EVENTS: tuple[type[Event], ...] = (
     GuardReleased,
     DatabaseTrouble,
     Pruned,
+    TenantsSynced,
     ReportsClosed,
     FactsFrozen,
     SendSettled,

@@ -62,7 +62,14 @@ class SqlReportCalendar:
         written = written_instant(self._session, since)
         rows = self._sql.rows("moved_tenants", since=written, after=after, zone=zone, limit=limit)
         return [
-            Moved(row[0], row[1], bool(row[2]), self._own_instant(row[3]), self._window(row[4:9]))
+            Moved(
+                row[0],
+                row[1],
+                bool(row[2]),
+                self._own_instant(row[3]),
+                self._window(row[4:9]),
+                bool(row[9]),
+            )
             for row in rows
         ]
 

@@ -1,1 +1,1 @@
-"""The daily report: closing windows, freezing facts, asking for summaries, mailing, sending."""
+"""The daily report, step by step: windows close, facts freeze, mails leave."""

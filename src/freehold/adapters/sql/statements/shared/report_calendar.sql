@@ -13,7 +13,7 @@ order by p.place
 -- Purpose: find tenants that were changed and are no longer as the calendar has them.
 -- Caller: adapters.sql.report_calendar, a few times a minute
 -- Index: tenant_changed, the primary key of the calendar
-select t.id, t.zone, t.active, t.changed_at, {window}
+select t.id, t.zone, t.active, t.changed_at, {window}, c.active
 from {s}tenant t join {s}report_calendar c on c.tenant = t.id
 where t.changed_at >= :since and (t.changed_at, t.id) > (:since, :after)
   and (t.active <> c.active or (t.active and coalesce(t.zone, :zone) <> c.zone))

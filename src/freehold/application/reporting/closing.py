@@ -1,0 +1,408 @@
+"""Closing: a tenant's day is over, and its report gets its tallies for ever.
+
+*Invariants*: nothing closes before its end by the database's clock, nor while a guard of the clock
+stands; a window whose zone or tz database changed is computed again before anybody asks whether it is
+over; one transaction closes a bounded page of tenants. That each tally gets one report does not rest on
+waiting: what commits late is in the next report.
+*Not here*: how long a day is (`domain.days`), the facts (`freezing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from freehold.application.prune import frozen
+from freehold.domain.days import (
+    day_at,
+    due_at,
+    is_missed,
+    is_zone,
+    tz_version,
+    window_after,
+    window_anew,
+    window_of,
+    window_up_to,
+)
+from freehold.domain.due_walls import zone_info
+from freehold.domain.errors import (
+    DatabaseAway,
+    DatabaseBusy,
+    DatabaseError,
+    RefusedByState,
+    StatementTimedOut,
+    UsageError,
+)
+from freehold.domain.reports import ReportPolicy, ReportReason, Window
+from freehold.ports.ledger import Ledger, Transaction
+from freehold.ports.report_calendar import Closing, DueGroup, Moved, Newcomer
+from freehold.ports.system import Boundary, Checkpoint
+from freehold.ports.telemetry import UNHEARD, DatabaseTrouble, ReportsClosed, Telemetry
+
+PAGE = 2_000  # tenants of one transaction
+TALLIES_A_TENANT = 10  # reckoned with where the size of a transaction is bounded
+LOOK = 20_000  # rows of the calendar read at once
+LOOK_FOR_NEW_EVERY = timedelta(seconds=60)
+OVERLAP = timedelta(seconds=60)  # a tenant may be changed by a transaction that commits late
+ASK_AGAIN_AFTER = timedelta(seconds=5)
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What one pass did.
+
+    Attributes:
+        waiting_until: when to try again, since some window is over but may not close yet; None when
+            none is.
+    """
+
+    report_count: int
+    waiting_until: datetime | None = None
+
+
+@dataclass(slots=True)
+class _Pass:
+    """A pass in hand: what it did so far, and what it has to wait for."""
+
+    now: datetime
+    watermark: datetime
+    report_count: int = 0
+    moved_count: int = 0
+    waiting_until: datetime | None = None
+
+    def wait_until(self, instant: datetime) -> None:
+        """Note an instant; the earliest one counts."""
+        self.waiting_until = min(self.waiting_until or instant, instant)
+
+
+class Closer:
+    """Closes windows on one ledger connection."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        policy: ReportPolicy,
+        checkpoint: Checkpoint,
+        telemetry: Telemetry = UNHEARD,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._ledger = ledger
+        self._policy = policy
+        self._checkpoint = checkpoint
+        self._telemetry = telemetry
+        self._is_stopping = is_stopping
+        batch_limit = ledger.batch_limit
+        self._page = PAGE if batch_limit is None else max(batch_limit // TALLIES_A_TENANT, 1)
+        self._looked_at: datetime | None = None
+        self._followed_since = _BEGINNING
+        self._tz_version: str | None = None
+
+    def close(self, until: datetime | None = None) -> Closed:
+        """Close every window that is over, and may close, page by page.
+
+        Args:
+            until: leave windows alone that end after this.
+
+        Again: closes what is over by then. Crash: what committed stays, the rest is done next time.
+
+        Raises:
+            DatabaseAway: the database cannot be reached; try again later.
+            DatabaseBusy: others are in the way; try again at once.
+        """
+        self.follow()
+        report_count = 0
+        while True:
+            done = self._pass(until)
+            report_count += done.report_count
+            if self._is_stopping() or not (done.report_count or done.moved_count):
+                return Closed(report_count, done.waiting_until)
+
+    def next_end(self) -> datetime | None:
+        """Return when the next window ends; None without an active tenant."""
+        with self._ledger.glance() as tx:
+            return tx.report_calendar.next_end()
+
+    def build(self, tenant: str, report_date: date) -> int:
+        """Close the windows of one tenant up to a date; return how many.
+
+        Raises:
+            RefusedByState: the day is not over, or may still get releases, or nobody reports.
+            UsageError: nobody has heard of the tenant.
+        """
+        self.follow(every=timedelta(0))
+        count = 0
+        while self._build_one(tenant, report_date):
+            count += 1
+        return count
+
+    # ------------------------------------------------------------------------------ the calendar
+
+    def follow(self, every: timedelta = LOOK_FOR_NEW_EVERY) -> None:
+        """Let the calendar follow the tenants and the tz database.
+
+        Args:
+            every: look no more often than so for what changed.
+        """
+        with self._ledger.glance() as tx:
+            now = tx.now
+        if self._looked_at is not None and timedelta(0) <= now - self._looked_at < every:
+            return
+        if self._tz_version != tz_version():
+            self._follow_tz_database()
+        self._follow_tenants(now)
+        self._enrol()
+        self._looked_at = now
+
+    def _enrol(self) -> None:
+        after: str | None = ""
+        while after is not None:
+            with self._ledger.glance() as tx:
+                newcomers, after = tx.report_calendar.newcomers(after, PAGE)
+                firsts = {one.tenant: self._first(one, tx.now) for one in newcomers}
+            if firsts:
+                with self._ledger.transaction() as tx:
+                    tx.report_calendar.enrol(firsts)
+
+    def _first(self, newcomer: Newcomer, now: datetime) -> Window:
+        """Return the first window: where the last one ended, else the day of the first tally.
+
+        A tally from long before is told with the first report, as from before it.
+        """
+        zone = self._known(newcomer.zone, self._policy.zone)
+        if newcomer.last is not None:
+            return window_after(newcomer.last, zone)
+        info = zone_info(zone)
+        today = day_at(now, info)
+        day = today if newcomer.first_tally_at is None else day_at(newcomer.first_tally_at, info)
+        if not today - timedelta(days=self._policy.catch_up) <= day <= today:
+            day = today
+        first = window_of(day, zone)
+        assert first is not None, "an instant lies in a day that exists"
+        return first
+
+    def _follow_tz_database(self) -> None:
+        after, version = "", tz_version()
+        while True:
+            with self._ledger.glance() as tx:
+                page = tx.report_calendar.outdated(version, after, PAGE)
+            if not page:
+                break
+            anew = {tenant: window_anew(window, window.zone) for tenant, window in page}
+            with self._ledger.transaction() as tx:
+                tx.report_calendar.reckon(anew, {})
+            after = page[-1][0]
+        self._tz_version = version
+
+    def _follow_tenants(self, now: datetime) -> None:
+        since, after = self._followed_since, ""
+        while True:
+            with self._ledger.glance() as tx:
+                page = tx.report_calendar.moved(since, after, self._policy.zone, PAGE)
+            if not page:
+                break
+            self._move(page)
+            since, after = page[-1].changed_at, page[-1].tenant
+        self._followed_since = now - OVERLAP
+
+    def _move(self, moved: Sequence[Moved]) -> None:
+        back = [one for one in moved if one.active and not one.was_active]
+        others = [one for one in moved if one not in back]
+        with self._ledger.transaction() as tx:
+            tx.report_calendar.reckon(
+                {one.tenant: self._anew(one) for one in others},
+                {one.tenant: one.active for one in others},
+            )
+        for one in back:
+            with self._ledger.transaction() as tx:
+                self._bring_back(tx, one)
+
+    def _anew(self, moved: Moved) -> Window:
+        if not moved.active:
+            return moved.window
+        return window_anew(moved.window, self._known(moved.zone, moved.window.zone))
+
+    def _bring_back(self, tx: Transaction, moved: Moved) -> None:
+        """Let a tenant report again; the days in between become one window that is only recorded."""
+        window = self._anew(moved)
+        is_over = window.end_at <= tx.now
+        if is_over:
+            window = window_up_to(window, tx.now, window.zone)
+        tx.report_calendar.reckon({moved.tenant: window}, {moved.tenant: True})
+        group = tx.report_calendar.group_of(moved.tenant)
+        if is_over and group is not None and group.window == window:
+            closing = self._closing(group, tx.now, ReportReason.INACTIVE)
+            tx.report_calendar.close(closing, 1, moved.tenant)
+
+    def _known(self, zone: str | None, otherwise: str) -> str:
+        """Return a tenant's zone, the installation's for none, and another for one unheard of."""
+        if zone is None:
+            return self._policy.zone
+        return zone if is_zone(zone) else otherwise
+
+    # --------------------------------------------------------------------------------- one pass
+
+    def _pass(self, until: datetime | None) -> _Pass:
+        with self._ledger.glance() as tx:
+            calendar = tx.report_calendar
+            groups = calendar.due(min(until or tx.now, tx.now), LOOK)
+            done = _Pass(tx.now, calendar.watermark() if groups else tx.now)
+            if groups and frozen(tx) is not None:
+                done.wait_until(tx.now + LOOK_FOR_NEW_EVERY)
+                return done
+        for group in groups:
+            if self._is_stopping():
+                break
+            self._take(group, done)
+        return done
+
+    def _take(self, group: DueGroup, done: _Pass) -> None:
+        """Do what a group needs; what the database refuses of it keeps no other from closing."""
+        try:
+            if (window := self._as_it_is_now(group)) is not None:
+                done.moved_count += self._adjust(group, window)
+            elif self._may_close(group.window, done):
+                done.report_count += self._close_group(group, done.now)
+        except (DatabaseAway, DatabaseBusy):
+            raise
+        except DatabaseError as error:
+            told = DatabaseTrouble("close reports", type(error).__name__, error.code)
+            self._telemetry.tell(told)
+            done.wait_until(done.now + LOOK_FOR_NEW_EVERY)
+
+    def _as_it_is_now(self, group: DueGroup) -> Window | None:
+        """Return what the calendar must have first; None where it is right."""
+        if not group.active:
+            return group.window
+        zone = self._known(group.zone, group.window.zone)
+        is_right = (group.window.zone, group.window.tz_version) == (zone, tz_version())
+        return None if is_right else window_anew(group.window, zone)
+
+    def _may_close(self, window: Window, done: _Pass) -> bool:
+        if _is_closable(window, done.now, done.watermark, self._policy.close_delay):
+            return True
+        latest = window.end_at + self._policy.close_delay
+        done.wait_until(min(latest, done.now + ASK_AGAIN_AFTER))
+        return False
+
+    def _adjust(self, group: DueGroup, window: Window) -> int:
+        total = 0
+        while not self._is_stopping():
+            with self._ledger.transaction() as tx:
+                count = tx.report_calendar.adjust(group, window, self._page)
+            total += count
+            if count < self._page:
+                break
+        return total
+
+    def _close_group(self, group: DueGroup, now: datetime) -> int:
+        closing = self._closing(group, now)
+        total = 0
+        for count in self._pages(closing):
+            total += count
+        if total:
+            self._tell(closing, total)
+        return total
+
+    def _pages(self, closing: Closing) -> Iterator[int]:
+        """Close page after page; one that takes too long is made smaller."""
+        limit = self._page
+        while not self._is_stopping():
+            try:
+                count = self._close_page(closing, limit)
+            except StatementTimedOut:
+                if limit == 1:
+                    raise
+                limit = max(limit // 8, 1)
+                continue
+            yield count
+            if count < limit:
+                return
+
+    def _close_page(self, closing: Closing, limit: int, only: str | None = None) -> int:
+        with self._ledger.transaction() as tx:
+            if tx.now < closing.window.end_at:  # the clock was set back since
+                return 0
+            count = tx.report_calendar.close(closing, limit, only)
+            if count:
+                self._checkpoint.reach(Boundary.REPORTS_ASSIGNED)
+        return count
+
+    def _closing(
+        self, group: DueGroup, now: datetime, reason: ReportReason | None = None
+    ) -> Closing:
+        window = group.window
+        hour = self._policy.hour if group.hour is None else group.hour
+        if reason is None and is_missed(window, now, self._policy.catch_up, window.zone):
+            reason = ReportReason.MISSED
+        after = window_after(window, window.zone)
+        return Closing(group, window, after, due_at(window, hour), reason)
+
+    def _tell(self, closing: Closing, count: int) -> None:
+        window, reason = closing.window, closing.reason
+        told = None if reason is None else reason.value
+        day = window.report_date.isoformat()
+        self._telemetry.tell(ReportsClosed(day, window.zone, count, told))
+
+    # ------------------------------------------------------------------------------- one tenant
+
+    def _build_one(self, tenant: str, report_date: date) -> bool:
+        """Close one window of a tenant; False when its calendar is past the date."""
+        with self._ledger.transaction() as tx:
+            group = tx.report_calendar.group_of(tenant)
+            if group is None:
+                raise _nobody(tx, tenant)
+            if (anew := self._as_it_is_now(group)) is not None:
+                tx.report_calendar.reckon({tenant: anew}, {tenant: group.active})
+            window = anew or group.window
+            if window.report_date > report_date:
+                return False
+            self._refuse_open(tx, tenant, window)
+            group = tx.report_calendar.group_of(tenant)
+        if group is None:
+            return True  # inactive since a moment ago; the next call says so
+        closing = self._closing(
+            group, window.end_at if report_date == window.report_date else tx.now
+        )
+        if not self._close_page(closing, 1, tenant):
+            raise RefusedByState(
+                f"The day {window.report_date} of tenant {tenant!r} is in the hands of another "
+                "process; try again in a moment."
+            )
+        self._tell(closing, 1)
+        return True
+
+    def _refuse_open(self, tx: Transaction, tenant: str, window: Window) -> None:
+        day = f"The day {window.report_date} of tenant {tenant!r}"
+        if window.end_at > tx.now:
+            ends = f"{window.end_at:%Y-%m-%d %H:%M} UTC"
+            raise RefusedByState(f"{day} is not over; its report can be built after {ends}.")
+        watermark = tx.report_calendar.watermark()
+        if not _is_closable(window, tx.now, watermark, self._policy.close_delay):
+            until = f"{window.end_at + self._policy.close_delay:%H:%M} UTC"
+            raise RefusedByState(
+                f"{day} may still get releases that began before its end; try again in a minute, "
+                f"or after {until}."
+            )
+
+
+def _is_closable(
+    window: Window, now: datetime, watermark: datetime, close_delay: timedelta
+) -> bool:
+    """Tell whether no earlier tally can appear any more, or was waited for long enough."""
+    if now < window.end_at:
+        return False
+    return watermark >= window.end_at or now >= window.end_at + close_delay
+
+
+def _nobody(tx: Transaction, tenant: str) -> RefusedByState | UsageError:
+    if tx.tenants.read([tenant]):
+        return RefusedByState(
+            f"Tenant {tenant!r} is not active and gets no reports; "
+            f"`freehold tenant set {tenant} --active` lets it report again."
+        )
+    return UsageError(
+        f"There is no tenant {tenant!r}, and no hold of it was released; "
+        "`freehold tenant list` shows those there are."
+    )
