@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from freehold.domain.rules import Rule
+from freehold.domain.tenant_mapping import TenantMapping
 from freehold.ports.due_by_tenant import DueByTenant
 from freehold.ports.guards import Guard, GuardKind, Guards, HostClocks, Pauses
 from freehold.ports.handlers import ExpiredHold, Handler
@@ -36,6 +37,7 @@ from freehold.ports.rulestates import RuleCondition, RuleState, RuleStates
 from freehold.ports.sends import Sends
 from freehold.ports.straight import StraightHolds
 from freehold.ports.summary import Summaries
+from freehold.ports.tenant_source import SourcedTenants, TenantRows
 from freehold.ports.unsubscribed import Unsubscribed
 from freehold.ports.windows import Windows
 
@@ -149,6 +151,19 @@ class Transaction(Protocol):
     @property
     def tenants(self) -> Tenants:
         """Return the tenants."""
+        ...
+
+    @property
+    def sourced_tenants(self) -> SourcedTenants:
+        """Return our tenants that came from the customer's table."""
+        ...
+
+    def tenant_rows(self, mapping: TenantMapping) -> TenantRows:
+        """Return the customer's table of tenants.
+
+        Raises:
+            RuleRefused: the table or a column is not there.
+        """
         ...
 
     @property

@@ -368,8 +368,11 @@ class TenantsSynced(Event):
 
     @property
     def level(self) -> Level:
-        """Return WARNING where a person should look."""
-        return Level.WARNING if self.refused or self.rejected_count else Level.INFO
+        """Return debug where all was as before, and a warning where a person should look."""
+        if self.refused or self.rejected_count:
+            return Level.WARNING
+        busy = self.new_count or self.changed_count or self.retired_count
+        return Level.INFO if busy else Level.DEBUG
 
 
 EVENTS: tuple[type[Event], ...] = (

@@ -32,12 +32,14 @@ from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
 from freehold.adapters.sql.straight import SqlStraight
 from freehold.adapters.sql.summaries import SqlSummaries
+from freehold.adapters.sql.tenant_source import SqlSourcedTenants, SqlTenantRows
 from freehold.adapters.sql.unsubscribed import SqlUnsubscribed
 from freehold.adapters.sql.windows import SqlWindows
 from freehold.domain.clocks import ClockReading
 from freehold.domain.due import DueKind
 from freehold.domain.errors import RuleRefused
 from freehold.domain.rules import Rule
+from freehold.domain.tenant_mapping import TenantMapping
 from freehold.ports.handlers import ExpiredBatch, ExpiredHold, Handler
 from freehold.ports.system import Boundary, Checkpoint, HostClock
 
@@ -85,6 +87,15 @@ class SqlTransaction:
     def tenants(self) -> SqlTenants:
         """Return the tenants."""
         return SqlTenants(self._ledger.session, self.now)
+
+    @property
+    def sourced_tenants(self) -> SqlSourcedTenants:
+        """Return our tenants that came from the customer's table."""
+        return SqlSourcedTenants(self._ledger.runner, self.now)
+
+    def tenant_rows(self, mapping: TenantMapping) -> SqlTenantRows:
+        """Return the customer's table of tenants."""
+        return SqlTenantRows(self._ledger.session, mapping)
 
     @property
     def unsubscribed(self) -> SqlUnsubscribed:

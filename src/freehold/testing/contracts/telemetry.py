@@ -32,6 +32,7 @@ from freehold.ports.telemetry import (
     SummaryWithheld,
     SweepFinished,
     Telemetry,
+    TenantsSynced,
     TickFinished,
     TransportParked,
 )
@@ -66,6 +67,7 @@ EXAMPLES: Sequence[Event] = (
     GuardReleased("clock", "cart"),
     DatabaseTrouble("work", "DatabaseBusy", "55P03", "cart"),
     Pruned({"record": 12}, left=True),
+    TenantsSynced(12, 1, 0, 0, 1),
     ReportsClosed("2031-05-05", "Europe/Berlin", 3, HOSTILE),
     FactsFrozen(500),
     SendSettled(5, "send", "retrying", 1, "smtp", "451"),
