@@ -29,8 +29,8 @@ else the table `[tool.freehold]` of `pyproject.toml`. Without any, the defaults 
 Environment variables win over the file for all tables but holds and rules: `FREEHOLD_`, the table, two
 underscores, the key, as in `FREEHOLD_DATABASE__URL` or, in a table of a table,
 `FREEHOLD_REPORT__SMTP__PASSWORD`. With `_FILE` behind it the value is read from
-a file, which suits mounted secrets: `FREEHOLD_DATABASE__URL_FILE=/run/secrets/url`. Rules and
-`[holds]` come from the file only.
+a file, which suits mounted secrets: `FREEHOLD_DATABASE__URL_FILE=/run/secrets/url`. Rules,
+`[holds]` and `[tenants]` come from the file only.
 
 An unknown key or variable is an error. `freehold config check` finds every mistake that needs no
 database, `freehold doctor` the others, `freehold config show --origin` says which value counts and
@@ -45,7 +45,7 @@ URL is masked wherever the URL is shown; `freehold init` never writes one into a
   in double quotes or not: `public.SelectedSlots` and `public."SelectedSlots"` are the same table.
   (PostgreSQL itself would fold the first to lower case.) Double quotes are needed only around a
   name with a dot, a blank or a quote in it.
-- **Conditions** (`held`, `confirmed`, `cancelled`): a list of alternatives; in each, every condition
+- **Conditions** (`held`, `confirmed`, `cancelled`, `tenants.active`): a list of alternatives; in each, every condition
   must hold. `column = value` compares for equality, `column = ["a", "b"]` with a list,
   `column = { lt = 5 }` with `<`, `column = { is = "null" }` and `{ is = "not null" }` with NULL.
   Values are texts, numbers, `true` or `false`; dates and times are written as text.

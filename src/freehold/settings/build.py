@@ -24,6 +24,7 @@ from freehold.domain.rules import (
     TenantSource,
 )
 from freehold.domain.schedule import Precise, Schedule, parse_schedule
+from freehold.domain.tenant_mapping import TenantMapping
 from freehold.settings.build_report import report_settings
 from freehold.settings.shape import (
     Alternative,
@@ -35,6 +36,7 @@ from freehold.settings.shape import (
     RuleShape,
 )
 from freehold.settings.shape_file import FileShape, HoldsShape
+from freehold.settings.shape_tenants import TenantsShape
 from freehold.settings.values import (
     DatabaseSettings,
     LogSettings,
@@ -54,6 +56,7 @@ def build(shape: FileShape, origins: dict[str, str]) -> Settings:
         retention=RetentionSettings(**dict(shape.retention)),
         logs=LogSettings(shape.logs.level),
         report=None if shape.report is None else report_settings(shape.report, shape.summary),
+        tenants=None if shape.tenants is None else _tenants(shape.tenants),
         built_in=built_in,
         rules=tuple(rules if built_in is None else [*rules, built_in]),
         origins=origins,
@@ -110,6 +113,12 @@ def _rule(shape: RuleShape, loops: LoopsShape) -> Rule:
         batch_size=shape.batch,
         handler=_handler(shape, loops),
     )
+
+
+def _tenants(shape: TenantsShape) -> TenantMapping:
+    named = {name: getattr(shape, name) for name in TenantsShape.model_fields}
+    active = None if shape.active is None else predicate(shape.active)
+    return TenantMapping(**{**named, "active": active})
 
 
 def _handler(shape: RuleShape | HoldsShape, loops: LoopsShape) -> HandlerSpec | None:

@@ -28,6 +28,7 @@ from freehold.settings.shape import (
     TenantShape,
 )
 from freehold.settings.shape_file import FileShape, HoldsShape
+from freehold.settings.shape_tenants import tenants_findings
 from freehold.settings.shape_upkeep import RetentionShape
 
 RECORDS_LEAST = timedelta(days=7)  # a week of holds can still come due again
@@ -48,6 +49,7 @@ def findings(shape: FileShape) -> list[Finding]:
         *_retention(shape.retention),
         *_built_in(shape.holds, shape.loops),
         *report_findings(shape.report, shape.summary),
+        *tenants_findings(shape.tenants),
         *_names(shape),
         *_rules(shape),
     ]

@@ -54,7 +54,12 @@ def effective(
         ("retention", shape.retention, tables.get("retention", {})),
         ("logs", shape.logs, tables.get("logs", {})),
     ]
-    optional = {"holds": shape.holds, "report": shape.report, "summary": shape.summary}
+    optional = {
+        "holds": shape.holds,
+        "report": shape.report,
+        "summary": shape.summary,
+        "tenants": shape.tenants,
+    }
     named += [(name, one, tables[name]) for name, one in optional.items() if one is not None]
     for index, rule in enumerate(shape.rules):
         named.append((f"rules.{rule.name}", rule, tables["rules"][index]))

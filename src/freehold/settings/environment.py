@@ -22,7 +22,7 @@ PREFIX = "FREEHOLD_"
 NESTING = "__"
 FROM_FILE = "_FILE"
 SECTIONS = ("database", "loops", "retention", "logs", "report", "summary")
-FILE_ONLY = {"rules": "rules come", "holds": "[holds] comes"}
+FILE_ONLY = {"rules": "rules come", "holds": "[holds] comes", "tenants": "[tenants] comes"}
 
 
 @dataclass(slots=True)

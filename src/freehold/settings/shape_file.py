@@ -21,6 +21,7 @@ from freehold.settings.shape import (
     empty,
 )
 from freehold.settings.shape_report import ReportShape, SummaryShape
+from freehold.settings.shape_tenants import TenantsShape
 from freehold.settings.shape_upkeep import LogsShape, RetentionShape
 
 _HOLD_WINDOW: Any = "15m"  # as it is written; long enough for a payment
@@ -79,5 +80,8 @@ class FileShape(Shape):
     report: ReportShape | None = Field(None, description="The daily report; absent: it is off.")
     summary: SummaryShape | None = Field(
         None, description="A paragraph by a language model; absent: there is none."
+    )
+    tenants: TenantsShape | None = Field(
+        None, description="The customer's own table of tenants; absent: people add them."
     )
     rules: list[RuleShape] = Field([], description="One [[rules]] table for each rule.")

@@ -13,6 +13,7 @@ from typing import Literal
 
 from freehold.domain.errors import UsageError
 from freehold.domain.rules import Rule
+from freehold.domain.tenant_mapping import TenantMapping
 from freehold.ports.retention import Subject
 from freehold.settings.values_report import ReportSettings
 
@@ -80,6 +81,7 @@ class Settings:
     Attributes:
         built_in: the rule of the built-in holds, one of `rules`; None: they are off.
         report: the daily report; None: it is off.
+        tenants: the customer's own table of tenants; None: people add them.
         origins: where each value came from, by dotted name: "default", a file, or a variable.
     """
 
@@ -89,6 +91,7 @@ class Settings:
     logs: LogSettings = field(default_factory=LogSettings)
     built_in: Rule | None = None
     report: ReportSettings | None = None
+    tenants: TenantMapping | None = None
     rules: tuple[Rule, ...] = ()
     origins: dict[str, str] = field(default_factory=dict)
 
