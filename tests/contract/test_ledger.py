@@ -25,6 +25,7 @@ from freehold.testing.contracts.operations import OperationsContract
 from freehold.testing.contracts.own_holds import ChangingContract, PlacingContract
 from freehold.testing.contracts.rates import AttachRatesContract
 from freehold.testing.contracts.rebuilding import RebuildingContract
+from freehold.testing.contracts.reports import FreezingContract, FrozenContract
 from freehold.testing.contracts.reviews import ReviewsContract
 from freehold.testing.contracts.straight import StraightContract
 from freehold.testing.contracts.windows import WindowsContract
@@ -127,4 +128,12 @@ class TestAttachRates(AttachRatesContract):
 
 
 class TestRebuilding(RebuildingContract):
+    pass
+
+
+class TestFreezing(FreezingContract):
+    pass
+
+
+class TestFrozen(FrozenContract):
     pass

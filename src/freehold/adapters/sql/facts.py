@@ -86,7 +86,7 @@ class SqlReports:
     def _read(self, rows: Sequence[Row]) -> list[FrozenReport]:
         tenants = list({row[5] for row in rows if row[6] is not None})
         unsubscribed: dict[str, set[str]] = defaultdict(set)
-        for tenant, recipient in self._unsubscribed(tenants):
+        for tenant, recipient, *_ in self._unsubscribed(tenants):
             unsubscribed[tenant].add(recipient)
         due_at = self._sql.session.sure_instant
         return [

@@ -154,12 +154,6 @@ select p.id, p.facts, p.facts_digest, p.due_at, p.reason, p.tenant,
 from {s}report p left join {s}tenant n on n.id = p.tenant
 where p.tenant = :tenant and p.report_date = :report_date::date and p.facts is not null
 
--- name: unsubscribed_of
--- Purpose: read which recipients of some tenants want no reports.
--- Caller: adapters.sql.facts, once a page
--- Index: the primary key
-select tenant, recipient from {s}unsubscribed where tenant = any (:tenants::text[])
-
 -- name: end_reports
 -- Purpose: end frozen reports that get no mail.
 -- Caller: adapters.sql.facts

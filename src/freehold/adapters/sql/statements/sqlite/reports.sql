@@ -162,14 +162,6 @@ select p.id, p.facts, p.facts_digest, p.due_at, p.reason, p.tenant,
 from {s}report p left join {s}tenant n on n.id = p.tenant
 where p.tenant = :tenant and p.report_date = :report_date and p.facts is not null
 
--- name: unsubscribed_of
--- Purpose: read which recipients of some tenants want no reports.
--- Differs: the batch arrives as JSON.
--- Caller: adapters.sql.facts, once a page
--- Index: the primary key
-select u.tenant, u.recipient
-from json_each(:tenants) i cross join {s}unsubscribed u on u.tenant = i.value
-
 -- name: end_reports
 -- Purpose: end frozen reports that get no mail.
 -- Differs: the batch arrives as JSON.
