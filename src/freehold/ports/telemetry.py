@@ -258,7 +258,7 @@ class SendSettled(Event):
 
     Attributes:
         report: the report's id.
-        kind: send, replay or look-up.
+        kind: send, replay or look-up; none where the decision needed nobody.
         state: where it leaves the sending to this recipient.
         attempt: its number, from 1.
         code: the provider's code, never its words.
