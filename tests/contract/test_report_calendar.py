@@ -1,0 +1,13 @@
+"""The SQL ledger keeps the contract of the reports' calendar."""
+
+from __future__ import annotations
+
+from freehold.testing.contracts.report_calendar import AssignmentContract, CalendarContract
+
+
+class TestCalendar(CalendarContract):
+    pass
+
+
+class TestAssignment(AssignmentContract):
+    pass
