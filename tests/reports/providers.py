@@ -9,11 +9,17 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from freehold.adapters.mail.maildir import MaildirTransport
+from freehold.adapters.mail.mailgun import MailgunTransport
+from freehold.adapters.mail.postmark import PostmarkTransport
+from freehold.adapters.mail.resend import ResendTransport
 from freehold.adapters.mail.smtp import SmtpTransport
 from freehold.domain.sending import Repeat, TransportPromise
 from freehold.testing.contracts.transports import SECRET, START
 from freehold.testing.mailbox import DeclaredProvider, Fault, Mailbox
 from tests.reports.mailed import arrived_of
+from tests.reports.mailgun_double import DOMAIN, MailgunDouble
+from tests.reports.postmark_double import PostmarkDouble
+from tests.reports.resend_double import ResendDouble
 from tests.reports.smtp_server import CUT, SILENCE, MailServer, Phase
 
 if TYPE_CHECKING:
@@ -23,9 +29,10 @@ if TYPE_CHECKING:
 
     from freehold.ports.mail import Transport
     from freehold.testing.contracts.transports import Arrived, Provider
+    from tests.reports.http_providers import ApiDouble
 
 PATIENCE_SECONDS = 5.0  # for what comes at once on a quiet machine
-SHORT_SECONDS = 0.3  # for an answer that never comes
+SHORT_SECONDS = 0.2  # for an answer that never comes
 
 
 def closed_port() -> int:
@@ -50,20 +57,20 @@ class SmtpProvider:
             for transport in provider.transports:
                 transport.close()
 
-    def connect(self) -> Transport:
-        return self._connect(self.server.port)
+    def connect(self, *, impatient: bool = False) -> Transport:
+        return self._connect(self.server.port, SHORT_SECONDS if impatient else PATIENCE_SECONDS)
 
     def connect_unreachable(self) -> Transport | None:
         return self._connect(closed_port())
 
-    def _connect(self, port: int) -> Transport:
+    def _connect(self, port: int, final_seconds: float = PATIENCE_SECONDS) -> Transport:
         transport = SmtpTransport(
             self.server.host,
             port,
             user="freehold",
             password=SECRET,
             seconds=PATIENCE_SECONDS,
-            final_seconds=SHORT_SECONDS,
+            final_seconds=final_seconds,
             tls_context=self.server.client_tls,
         )
         self.transports.append(transport)
@@ -107,7 +114,7 @@ class MaildirProvider:
     def opened(cls, folder: Path) -> Iterator[MaildirProvider]:
         yield cls(folder)
 
-    def connect(self) -> Transport:
+    def connect(self, *, impatient: bool = False) -> Transport:
         return MaildirTransport(self.folder / "mails")
 
     def connect_unreachable(self) -> Transport | None:
@@ -154,7 +161,7 @@ class DeclaredGround:
 
         return opened
 
-    def connect(self) -> Transport:
+    def connect(self, *, impatient: bool = False) -> Transport:
         return DeclaredProvider(self.mailbox, self.promise, lambda: self.now)
 
     def connect_unreachable(self) -> Transport | None:
@@ -174,6 +181,63 @@ class DeclaredGround:
         self.now += span
 
 
+@dataclass
+class ApiProvider:
+    """A local double of a provider's HTTP interface."""
+
+    double: ApiDouble
+    open_at: Callable[[str, float], Transport]
+    transports: list[Transport] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, kind: type[ApiDouble], open_at: Callable[[str, float], Transport]
+    ) -> Callable[[Path], AbstractContextManager[ApiProvider]]:
+        @contextmanager
+        def opened(_folder: Path) -> Iterator[ApiProvider]:
+            with kind.started() as double:
+                provider = cls(double, open_at)
+                yield provider
+                for transport in provider.transports:
+                    transport.close()
+
+        return opened
+
+    def connect(self, *, impatient: bool = False) -> Transport:
+        return self._connect(self.double.url, SHORT_SECONDS if impatient else PATIENCE_SECONDS)
+
+    def connect_unreachable(self) -> Transport | None:
+        return self._connect(f"http://127.0.0.1:{closed_port()}", PATIENCE_SECONDS)
+
+    def _connect(self, url: str, seconds: float) -> Transport:
+        self.transports.append(self.open_at(url, seconds))
+        return self.transports[-1]
+
+    def arrived(self) -> Sequence[Arrived]:
+        return [one.arrived for one in self.double.accepted]
+
+    def plays(self, fault: Fault) -> bool:
+        return True
+
+    def play(self, fault: Fault, recipient: str | None = None) -> None:
+        self.double.play(fault, recipient)
+
+    def pass_time(self, span: timedelta) -> None:
+        self.double.now += span
+
+
+def resend_at(url: str, seconds: float) -> Transport:
+    return ResendTransport(SECRET, url=url, seconds=seconds)
+
+
+def postmark_at(url: str, seconds: float) -> Transport:
+    return PostmarkTransport(SECRET, url=url, seconds=seconds)
+
+
+def mailgun_at(url: str, seconds: float) -> Transport:
+    return MailgunTransport(SECRET, DOMAIN, url=url, seconds=seconds)
+
+
 _CONFLICTS = TransportPromise("declared-c", Repeat.CONFLICTS, timedelta(hours=24))
 _SHORT = TransportPromise("declared-s", Repeat.REPLAYS, timedelta(minutes=5))
 _LOOKS_UP = TransportPromise("declared-l", looks_up=True, indexing=timedelta(minutes=5))
@@ -181,6 +245,9 @@ _LOOKS_UP = TransportPromise("declared-l", looks_up=True, indexing=timedelta(min
 GROUNDS: dict[str, Callable[[Path], AbstractContextManager[Provider]]] = {
     "smtp": SmtpProvider.opened,
     "maildir": MaildirProvider.opened,
+    "resend": ApiProvider.of(ResendDouble, resend_at),
+    "postmark": ApiProvider.of(PostmarkDouble, postmark_at),
+    "mailgun": ApiProvider.of(MailgunDouble, mailgun_at),
     "conflict means accepted": DeclaredGround.of(_CONFLICTS),
     "short window": DeclaredGround.of(_SHORT),
     "look-up only": DeclaredGround.of(_LOOKS_UP),
