@@ -62,6 +62,8 @@ ALLOWED = {
     "assigned": "reports whose holds are settled",
     "zone": "the time zone of a local date",
     "frozen": "reports whose facts were frozen",
+    "written": "mails written",
+    "ended": "reports that get no mail, by reason",
     "report": "the report's id",
     "kind": "what was tried",
     "state": "where it stands now",

@@ -349,6 +349,33 @@ class ReportsClosed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class MailsFrozen(Event):
+    """Reports were due: their mails are written, byte for byte, or they ended without one.
+
+    Attributes:
+        ended: reports that get no mail, by reason.
+    """
+
+    name: ClassVar[str] = "mails frozen"
+    written_count: int
+    ended: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MailUnwritable(Event):
+    """A report's mail could not be made, which is a mistake of ours; the report ends with a reason.
+
+    Attributes:
+        error: the kind of trouble.
+    """
+
+    name: ClassVar[str] = "mail unwritable"
+    usual_level: ClassVar[Level] = Level.WARNING
+    report: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class TenantsSynced(Event):
     """The customer's table of tenants was read from end to end.
 
@@ -394,6 +421,8 @@ EVENTS: tuple[type[Event], ...] = (
     TenantsSynced,
     ReportsClosed,
     FactsFrozen,
+    MailsFrozen,
+    MailUnwritable,
     SendSettled,
     TransportParked,
     SummaryEnded,

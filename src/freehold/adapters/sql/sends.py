@@ -258,6 +258,8 @@ def _mail_row(mail: NewMail) -> dict[str, Any]:
 
 def _send_row(report_id: int, send: NewSend) -> dict[str, Any]:
     state = SendState.UNSUBSCRIBED if send.unsubscribed else SendState.READY
+    if send.refused is not None:
+        state = SendState.REFUSED
     return {
         "report_id": report_id,
         "recipient": send.recipient,
@@ -265,4 +267,5 @@ def _send_row(report_id: int, send: NewSend) -> dict[str, Any]:
         "head": send.head,
         "mail_digest": send.mail_digest,
         "state": state.value,
+        "reason": send.refused,
     }

@@ -13,8 +13,8 @@ on conflict (report_id) do nothing
 -- Caller: adapters.sql.sends, once a recipient
 -- Index: none
 insert into {s}send (
-    report_id, recipient, message_key, head, mail_digest, state, available_at, changed_at)
-values (:report_id, :recipient, :message_key, :head, :mail_digest, :state, :now, :now)
+    report_id, recipient, message_key, head, mail_digest, state, reason, available_at, changed_at)
+values (:report_id, :recipient, :message_key, :head, :mail_digest, :state, :reason, :now, :now)
 
 -- name: lease_send
 -- Purpose: take a send beyond this transaction; the state that it had stays known.
