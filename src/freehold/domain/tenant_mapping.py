@@ -87,11 +87,11 @@ def read_row(row: TenantRow) -> dict[str, Any]:
     Raises:
         ValueError: a value cannot be used; the clause names the field.
     """
-    found: dict[str, Any] = {"id": _text("id", row.id), "active": row.active}
+    found: dict[str, Any] = {"id": _text("tenant id", row.id), "active": row.active}
     for field, value in row.values.items():
         found[field] = _READERS[field](value or "")
     if "name" in found:
-        found["name"] = _text("name", found["name"] or row.id)
+        found["name"] = _text("tenant name", found["name"] or row.id)
     return found
 
 

@@ -10,18 +10,26 @@ import typer
 from freehold.domain.errors import RefusedByState, UsageError
 from freehold.entrypoints.cli.context import invocation, people
 from freehold.entrypoints.cli.importing import DryRun, File, RejectsFile, import_file
+from freehold.entrypoints.cli.tenant_people import (
+    Subscriptions,
+    read_subscriptions,
+    resubscribe,
+    show,
+    unsubscribe,
+)
+from freehold.entrypoints.cli.tenant_sync import sync
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from freehold.domain.inventory import Tenant
 
 tenant = typer.Typer(help="Whom units and reports belong to.", no_args_is_help=True)
 
 Id = Annotated[str, typer.Argument(help="The tenant's id, as the holds name it.")]
 Name = Annotated[str | None, typer.Option("--name", help="What people call it; the id by default.")]
 Zone = Annotated[
-    str | None, typer.Option("--zone", help="Its time zone, such as Europe/Berlin; else UTC.")
+    str | None,
+    typer.Option("--zone", help="Its time zone, such as Europe/Berlin; else the installation's."),
 ]
 ReportHour = Annotated[
     int | None,
@@ -36,6 +44,8 @@ Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
+    for command in (show, unsubscribe, resubscribe, sync):
+        tenant.command()(command)
     app.add_typer(tenant, name="tenant")
 
 
@@ -141,12 +151,14 @@ def list_(
     Examples: freehold tenant list · freehold tenant list --after harbour --json
     """
     call = invocation(context)
-    with call.ledger() as ledger, ledger.transaction() as tx:
-        found = list(tx.tenants.find(after, limit))
-    call.show([asdict(one) for one in found], lambda: _print(found, limit))
+    with call.ledger() as ledger:
+        with ledger.transaction() as tx:
+            tenants = list(tx.tenants.find(after, limit))
+        found = read_subscriptions(ledger, tenants)
+    call.show([one.data() for one in found], lambda: _print(found, limit))
 
 
-def _print(found: Sequence[Tenant], limit: int) -> None:
+def _print(found: Sequence[Subscriptions], limit: int) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -156,19 +168,20 @@ def _print(found: Sequence[Tenant], limit: int) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("id", "name", "zone", "report at", "recipients", "locale", ""):
         table.add_column(name)
-    for one in found:
+    for each in found:
+        one = each.tenant
         table.add_row(
             f"[bold]{escape(one.id)}[/]",
             escape(one.name) if one.name != one.id else "[dim]·[/]",
             one.zone or "[dim]UTC[/]",
             "[dim]·[/]" if one.report_hour is None else f"{one.report_hour:02}:00",
-            escape(", ".join(one.recipients)) or "[dim]none[/]",
+            each.recipients(),
             one.locale or "[dim]·[/]",
             "" if one.active else "[yellow]inactive[/]",
         )
     people().print(table)
     if len(found) == limit:
-        typer.echo(f"there may be more: --after {found[-1].id}", err=True)
+        typer.echo(f"there may be more: --after {found[-1].tenant.id}", err=True)
 
 
 @tenant.command("import")

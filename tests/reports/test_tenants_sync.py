@@ -1,0 +1,262 @@
+"""Tenants that come from a table of the customer's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from freehold.adapters.sql.ledger import SqlLedger
+from freehold.adapters.sql.migrations import upgrade
+from freehold.application import tenants_sync
+from freehold.application.tenants_sync import Synced, sync_tenants
+from freehold.bootstrap import open_ledger, open_session
+from freehold.domain.errors import RuleRefused
+from freehold.domain.inventory import Tenant
+from freehold.domain.rules import Condition, Predicate, TableName, Test
+from freehold.domain.tenant_mapping import TenantMapping, TenantRow, read_row
+from freehold.settings import DatabaseSettings, Settings
+from freehold.testing.backdoor import BackDoor
+from tests.e2e.inprocess import Program
+
+TABLE = "create table property (code text primary key, title text, zone text, hour {any}, mails {many}, state text)"
+MAPPING = TenantMapping(
+    TableName("property"),
+    "code",
+    name="title",
+    zone="zone",
+    report_hour="hour",
+    recipients="mails",
+    active=Predicate(((Condition("state", Test.EQUALS, ("live",)),),)),
+)
+INSERT = "insert into property values (:code, :title, :zone, :hour, :mails, :state)"
+
+
+class Properties:
+    """The customer's table, seen by its owner."""
+
+    def __init__(self, door: BackDoor) -> None:
+        self.door = door
+        postgres = door.dialect == "postgres"
+        kinds = {"any": "text", "many": "text[]"} if postgres else {"any": "any", "many": "text"}
+        door.script(TABLE.format(**kinds))
+
+    def put(
+        self, code: str, *mails: str, title: str = "T", zone: str | None = None, **more: str
+    ) -> None:
+        """Write one row."""
+        self.door.execute("delete from property where code = :code", code=code)
+        written = list(mails) if self.door.dialect == "postgres" else "; ".join(mails)
+        values = {"hour": None, "state": "live", **more}
+        self.door.execute(INSERT, code=code, title=title, zone=zone, mails=written, **values)
+
+    def remove(self, *codes: str) -> None:
+        """Take rows out."""
+        for code in codes:
+            assert self.door.execute("delete from property where code = :code", code=code) == 1
+
+
+@pytest.fixture
+def ledger(database_url: str) -> Iterator[SqlLedger]:
+    """An empty ledger."""
+    settings = Settings(DatabaseSettings(database_url))
+    session = open_session(settings, considerate=False)
+    upgrade(session)
+    session.close()
+    ledger = open_ledger(settings, considerate=False)
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture
+def properties(ledger: SqlLedger, database_url: str) -> Iterator[Properties]:
+    """The customer's table, empty."""
+    with BackDoor(database_url) as door:
+        yield Properties(door)
+
+
+def tenants(ledger: SqlLedger) -> dict[str, Tenant]:
+    with ledger.transaction() as tx:
+        return {one.id: one for one in tx.tenants.find("", 1000)}
+
+
+def test_the_table_is_followed(
+    ledger: SqlLedger, properties: Properties, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenants_sync, "PAGE", 2)
+    for code in "abcde":
+        properties.put(code, f"{code}@x.example", zone="Europe/Berlin", hour="07:00")
+    assert sync_tenants(ledger, MAPPING) == Synced(seen_count=5, new_count=5)
+    assert tenants(ledger)["c"] == Tenant("c", "T", "Europe/Berlin", 7, ("c@x.example",))
+    again = sync_tenants(ledger, MAPPING)
+    assert again == Synced(seen_count=5, known_count=5)
+    properties.put("a", "new@x.example", "a@x.example", title="Harbour")
+    properties.put("b", state="sold")
+    properties.remove("d")
+    third = sync_tenants(ledger, MAPPING)
+    assert third == Synced(4, changed_count=2, retired_count=1, known_count=5, lost_count=2)
+    found = tenants(ledger)
+    assert found["a"] == Tenant("a", "Harbour", recipients=("new@x.example", "a@x.example"))
+    assert {one.id: one.active for one in found.values()} == {
+        "a": True, "b": False, "c": True, "d": False, "e": True,
+    }  # fmt: skip
+    properties.put("d", "d@x.example")
+    back = sync_tenants(ledger, MAPPING)
+    assert (back.changed_count, back.new_count) == (1, 0)
+    assert tenants(ledger)["d"].active
+
+
+def test_a_bad_row_keeps_its_last_good_state_and_stops_no_other(
+    ledger: SqlLedger, properties: Properties
+) -> None:
+    for code in "abc":
+        properties.put(code, f"{code}@x.example")
+    sync_tenants(ledger, MAPPING)
+    before = tenants(ledger)["b"]
+    properties.put("b", "Desk <b@x.example>", title="other")
+    properties.put("c", zone="Mars/Olympus")
+    properties.put("d", hour="25")
+    properties.put("e", "e@x.example", "e@x.example\r\nBcc: all@x.example")
+    properties.put("f", title="x" * 201)
+    properties.put("g", "g@x.example")
+    synced = sync_tenants(ledger, MAPPING)
+    assert (synced.rejected_count, synced.new_count, synced.retired_count) == (5, 1, 0)
+    reasons = {one.id: one.reason for one in synced.rejected}
+    assert list(reasons) == list("bcdef")
+    assert reasons["b"].startswith("recipients must be a plain mail address")
+    assert reasons["c"] == "zone must be a name such as Europe/Berlin or UTC"
+    assert reasons["d"] == "report_hour must be a whole hour from 0 to 23"
+    assert "all@x" not in str(reasons)
+    assert tenants(ledger)["b"] == before
+    assert tenants(ledger)["c"].recipients == ("c@x.example",)
+    assert "d" not in tenants(ledger)
+
+
+def test_where_more_than_half_is_gone_nothing_is_changed_until_it_is_confirmed(
+    ledger: SqlLedger, properties: Properties
+) -> None:
+    for code in "abcd":
+        properties.put(code)
+    sync_tenants(ledger, MAPPING)
+    properties.remove("a", "b")
+    properties.put("c", state="sold")
+    properties.put("e")
+    before = tenants(ledger)
+    for trial in (True, False):
+        synced = sync_tenants(ledger, MAPPING, trial=trial)
+        assert synced.refusal is not None
+        assert "has lost 3 of the 4 active tenants" in synced.refusal
+        assert tenants(ledger) == before
+    properties.remove("c", "d", "e")
+    assert sync_tenants(ledger, MAPPING).refusal is not None
+    assert tenants(ledger) == before
+    assert sync_tenants(ledger, MAPPING, confirmed=True).retired_count == 4
+    assert not any(one.active for one in tenants(ledger).values())
+    assert sync_tenants(ledger, MAPPING) == Synced()
+
+
+def test_half_may_go_without_asking(ledger: SqlLedger, properties: Properties) -> None:
+    for code in "abcd":
+        properties.put(code)
+    sync_tenants(ledger, MAPPING)
+    properties.remove("a", "d")
+    assert sync_tenants(ledger, MAPPING).retired_count == 2
+
+
+def test_a_tenant_that_a_person_added_is_taken_over_once_and_others_stay(
+    ledger: SqlLedger, properties: Properties
+) -> None:
+    with ledger.transaction() as tx:
+        tx.tenants.add([Tenant("a", "by hand", locale="de"), Tenant("z", "by hand")])
+    properties.put("a", "a@x.example")
+    synced = sync_tenants(ledger, MAPPING)
+    assert (synced.taken_over, synced.taken_over_count, synced.new_count) == (["a"], 1, 0)
+    assert sync_tenants(ledger, MAPPING).taken_over == []
+    assert tenants(ledger)["a"] == Tenant("a", "T", recipients=("a@x.example",), locale="de")
+    properties.remove("a")
+    sync_tenants(ledger, MAPPING, confirmed=True)
+    assert {one.id: one.active for one in tenants(ledger).values()} == {"a": False, "z": True}
+    acts = properties.door.rows("select actor, action, subject from {s}action")
+    assert acts == [("[tenants]", "tenant taken over", "a")]
+
+
+def test_a_trial_changes_nothing(ledger: SqlLedger, properties: Properties) -> None:
+    properties.put("a")
+    assert sync_tenants(ledger, MAPPING, trial=True).new_count == 1
+    assert tenants(ledger) == {}
+
+
+def test_a_table_that_is_not_there_changes_nothing(ledger: SqlLedger) -> None:
+    with pytest.raises(RuleRefused, match=r"table property of \[tenants\] is not there"):
+        sync_tenants(ledger, MAPPING)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (None, ()),
+        (" ", ()),
+        ("[]", ()),
+        ('["a@x", null, " b@x "]', ("a@x", "b@x")),
+        ("a@x,b@x\nc@x", ("a@x", "b@x", "c@x")),
+    ],
+)
+def test_recipients_come_in_several_shapes(text: str | None, read: tuple[str, ...]) -> None:
+    found = read_row(TenantRow("t", {"recipients": text}, active=True))
+    assert found == {"id": "t", "active": True, "recipients": read}
+
+
+@pytest.mark.parametrize("text", ["[1]", "[", '[["a@x"]]', '["a@x;b@x"]', '{"a": 1}', "[" * 9999])
+def test_what_is_no_list_of_addresses_is_an_error_of_the_row(text: str) -> None:
+    with pytest.raises(ValueError, match="recipients must be"):
+        read_row(TenantRow("t", {"recipients": text}, active=True))
+
+
+@pytest.mark.parametrize("text", ["", "x" * 201, "a\0b"])
+def test_an_id_that_no_index_holds_is_an_error_of_the_row(text: str) -> None:
+    with pytest.raises(ValueError, match="A tenant id is a text"):
+        read_row(TenantRow(text, {}, active=True))
+
+
+def test_what_people_write_is_read() -> None:
+    values = {"name": " ", "zone": " UTC ", "report_hour": " 7:00:00", "locale": "de_AT"}
+    read = {"name": "t", "zone": "UTC", "report_hour": 7, "locale": "de-AT"}
+    assert read_row(TenantRow("t", values, active=False)) == {"id": "t", "active": False, **read}
+
+
+def test_the_command_says_what_was_done(
+    tmp_path: Path,
+    sqlite_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    freehold = Program(tmp_path, monkeypatch, capsys)
+    freehold.write("freehold.toml", "[database]", f'url = "{sqlite_url}"')
+    assert freehold("db", "upgrade").code == 0
+    ended = freehold("tenant", "sync")
+    assert (ended.code, "There is no table of tenants to read" in ended.sentence) == (2, True)
+    mapping = ("[tenants]", 'table = "property"', 'id = "code"', 'recipients = "mails"')
+    freehold.write("freehold.toml", "[database]", f'url = "{sqlite_url}"', *mapping)
+    assert freehold("tenant", "sync").code == 6
+    with BackDoor(sqlite_url) as door:
+        properties = Properties(door)
+        properties.put("a", "a@x.example")
+        properties.put("b", "nonsense")
+        assert freehold("tenant", "sync", "--dry-run").out.startswith("2 rows read: would be 1 new")
+        ended = freehold("tenant", "sync")
+        assert (ended.code, ended.out) == (4, "2 rows read: 1 new\n")
+        assert "b: left out, since recipients must be" in ended.err
+        assert "1 of 2 rows of table property cannot be used" in ended.err
+        properties.put("b", "b@x.example")
+        assert freehold("tenant", "sync").out == "2 rows read: 1 new\n"
+        assert freehold("tenant", "sync").out == "2 rows read: all as before\n"
+        properties.remove("a", "b")
+        ended = freehold("tenant", "sync")
+        assert (ended.code, "has lost 2 of the 2" in ended.sentence) == (6, True)
+        assert freehold("tenant", "sync", "--confirm").code == 0
+    listed = freehold("tenant", "list", "--json").data
+    assert [(one["id"], one["active"], one["from_source"]) for one in listed] == [
+        ("a", False, True),
+        ("b", False, True),
+    ]
