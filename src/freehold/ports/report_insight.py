@@ -232,6 +232,10 @@ class ReportsInSight(Protocol):
         """Return how reports stand; counts stop at `at_most`."""
         ...
 
+    def next_due(self) -> datetime | None:
+        """Return when the next mail is due that is not written yet; None where none waits."""
+        ...
+
     def counted_by(self, rule: str, hold_key: str, operation_id: int) -> CountedBy | None:
         """Return the report that counts an ended operation; None while none does."""
         ...

@@ -47,6 +47,17 @@ class Secret:
             said = "it is no UTF-8 text"
         raise UsageError(f"{self.place}_file cannot be read ({said}); mend the file or its name.")
 
+    def needed(self) -> str:
+        """Return the secret, which must be there.
+
+        Raises:
+            UsageError: it is not, or its file cannot be read.
+        """
+        found = self.read()
+        if not found:
+            raise UsageError(f"{self.place} is empty; write the secret into its file or variable.")
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class SmtpSettings:

@@ -232,6 +232,10 @@ class SqlReportsInSight:
         window = Window(_date(row[1]), self._at(row[2]), self._at(row[3]), row[4], row[5])
         return OpenDay(row[0], window, row[6])
 
+    def next_due(self) -> datetime | None:
+        """Return when the next mail is due."""
+        return self._instant(self._sql.rows("next_due_report")[0][0])
+
     def counted_by(self, rule: str, hold_key: str, operation_id: int) -> CountedBy | None:
         """Return the report that counts an ended operation."""
         named = {"rule": rule, "hold_key": hold_key, "operation_id": operation_id}

@@ -37,6 +37,9 @@ PANELS = {
         "resume": "End a pause.",
         "prune": "Remove records, attempts, events and runs by age.",
     },
+    "Report": {
+        "report": "See, build, send and resolve the daily reports.",
+    },
     "Built-in holds": {
         "tenant": "Add, change and list whom units belong to.",
         "unit": "Add and list what can be held: rooms, seats, pitches.",

@@ -45,6 +45,7 @@ COMMAND_MODULES = (
     "pause",
     "plan",
     "prune",
+    "report",
     "review",
     "schedule",
     "status",

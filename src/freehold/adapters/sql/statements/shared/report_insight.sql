@@ -90,6 +90,12 @@ from (
     select r.due_at from {s}report r
     where r.state = 'frozen' and r.due_at <= :now order by r.due_at, r.id limit :limit) w
 
+-- name: next_due_report
+-- Purpose: find when the next mail is due that is not written yet.
+-- Caller: adapters.sql.report_insight, for the reporter's sleep
+-- Index: report_due
+select min(due_at) from {s}report where state = 'frozen'
+
 -- name: unfrozen_reports
 -- Purpose: count the reports without facts that are due, and find the oldest, up to a limit.
 -- Caller: adapters.sql.report_insight, for status

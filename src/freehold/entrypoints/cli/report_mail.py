@@ -1,0 +1,123 @@
+"""`freehold report show --html | --text | --eml`: the mail of a report, or a preview of it."""
+
+from __future__ import annotations
+
+import tempfile
+import webbrowser
+from dataclasses import dataclass
+from datetime import date
+from email import message_from_bytes
+from email.policy import SMTP
+from pathlib import Path
+
+import typer
+
+from freehold.domain.errors import RefusedByState, UsageError
+from freehold.entrypoints.cli.context import Invocation
+from freehold.entrypoints.cli.report import no_report
+from freehold.ports.report_insight import SeenReport
+
+PREVIEW = "preview: the mail of this report is not frozen yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a person asked to see.
+
+    Attributes:
+        preview: whether it is made from the facts now.
+    """
+
+    content: bytes
+    preview: bool = False
+
+
+def show_mail(
+    call: Invocation, tenant: str, day: date, kind: str, recipient: str | None, output: Path | None
+) -> None:
+    """Show the mail's page, its text, or one recipient's whole copy."""
+    with call.ledger() as ledger, ledger.reading() as reading:
+        seen = reading.reports.look(tenant, day)
+        if seen is None:
+            raise UsageError(no_report(tenant, day))
+        body = reading.reports.mail_body(seen.id)
+        head = "" if recipient is None else reading.reports.head(_send_id(seen, recipient))
+    shown = _whole(seen, head, body) if kind == "eml" else _part(call, seen, kind, body)
+    if shown.preview:
+        typer.echo(f"freehold: {PREVIEW}", err=True)
+    if kind == "html" and output is None:
+        _open(seen, shown)
+    elif output is None:
+        typer.echo(shown.content, nl=False)
+    else:
+        _write(output, shown.content)
+        typer.echo(f"wrote {output}")
+
+
+def _send_id(seen: SeenReport, recipient: str) -> int:
+    found = next((one for one in seen.sends if one.recipient == recipient), None)
+    if found is None:
+        known = ", ".join(one.recipient for one in seen.sends) or "none, its mail is not frozen"
+        raise UsageError(f"No mail of this report goes to {recipient}; its recipients: {known}.")
+    return found.id
+
+
+def _whole(seen: SeenReport, head: str, body: bytes | None) -> Shown:
+    if body is None:
+        raise RefusedByState(_pruned(seen))
+    return Shown(head.encode() + body)
+
+
+def _pruned(seen: SeenReport) -> str:
+    return (
+        f"The bytes of the mail for {seen.window.report_date} were pruned ([retention] mails); "
+        "`freehold report show` without options still has facts, digest and trail."
+    )
+
+
+def _part(call: Invocation, seen: SeenReport, kind: str, body: bytes | None) -> Shown:
+    """Return the page or the text of the frozen mail, or a preview made from the facts."""
+    if body is not None:
+        return Shown(_read(body, "html" if kind == "html" else "plain"))
+    if seen.mail is not None:
+        raise RefusedByState(_pruned(seen))
+    return _preview(call, seen, kind)
+
+
+def _read(body: bytes, kind: str) -> bytes:
+    mail = message_from_bytes(body, policy=SMTP)
+    part = mail.get_body((kind,))
+    assert part is not None  # every mail of ours has both
+    return str(part.get_content()).encode()
+
+
+def _preview(call: Invocation, seen: SeenReport, kind: str) -> Shown:
+    from freehold.bootstrap import open_renderer
+
+    if seen.facts is None:
+        raise RefusedByState(
+            f"The report for {seen.window.report_date} has no facts yet; `freehold report build` "
+            "counts them."
+        )
+    settings = call.settings()
+    renderer, policy = open_renderer(settings), settings.report
+    assert policy is not None  # the renderer asked for it
+    own = seen.tenant.locale if seen.tenant is not None else None
+    rendered = renderer.render(seen.facts, own or policy.policy.locale)
+    return Shown((rendered.html if kind == "html" else rendered.text).encode(), preview=True)
+
+
+def _open(seen: SeenReport, shown: Shown) -> None:
+    """Write the page where it stays, and open it."""
+    folder = Path(tempfile.mkdtemp(prefix="freehold-report-"))
+    path = folder / f"{seen.window.report_date}.html"
+    path.write_bytes(shown.content)
+    opened = webbrowser.open(path.as_uri())
+    typer.echo(f"{'opened' if opened else 'no browser could be opened; the page is'} {path}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
