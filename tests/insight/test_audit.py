@@ -25,6 +25,26 @@ TICK = "schedule, logical_time, started_at, host_at, runner"
 ATTEMPT = (
     "operation_id, attempt, failure_class, failure_code, failure_message, failed_at, lease_token"
 )
+DAY = [
+    f"'2998-01-0{day}', '2998-01-0{day}T00:00:00.000000Z', '2998-01-0{day + 1}T00:00:00.000000Z',"
+    " 'UTC', '2998a'"
+    for day in (1, 2, 3)
+]
+NEWEST = "(select max(id) from {s}report)"
+
+
+def report(tenant: str, day: int, expired_count: int = 0) -> str:
+    return (
+        "insert into {s}report (watermark_at, due_at, assigned_at, state, tenant, report_date,"
+        f" start_at, end_at, zone, tz_version, expired_count) values ({FAR}, {FAR}, {FAR},"
+        f" 'assigned', '{tenant}', {DAY[day]}, {expired_count})"
+    )
+
+
+WINDOW_IN_HAND = (
+    "insert into {s}report_calendar (tenant, next_date, start_at, end_at, zone, tz_version)"
+    f" values ('a', {DAY[2]})"
+)
 
 PLANTED: list[tuple[Check, list[str]]] = [
     (Check.NEVER_EARLY, [f"update {{s}}record set due_at = {FAR} {ENDED}"]),
@@ -98,6 +118,14 @@ PLANTED: list[tuple[Check, list[str]]] = [
     (Check.TALLIES_EQUAL_RECORDS, ["update {s}tally set expired_count = expired_count + 1"]),
     (Check.TALLIES_EQUAL_RECORDS, ["update {s}record set reason = 'gone' where hold_key = '4'"]),
     (Check.TALLIES_EQUAL_RECORDS, [f"update {{s}}record set tally_id = null {ENDED}"]),
+    (Check.REPORTED_ONCE, ["update {s}tally set report_id = 7"]),
+    (
+        Check.REPORTED_ONCE,
+        [report("none of these", 0), f"update {{s}}tally set report_id = {NEWEST}"],
+    ),
+    (Check.REPORTED_ONCE, [report("a", 0, expired_count=1)]),
+    (Check.WINDOWS_TILE, [report("a", 0), report("a", 2)]),
+    (Check.WINDOWS_TILE, [report("a", 0), WINDOW_IN_HAND]),
     (Check.TENANT_IS_THE_ROWS, [f"update {{s}}operation set tenant = 'other' {OPEN}"]),
     (Check.TENANT_IS_THE_ROWS, [f"update {{s}}record set tenant = null {ENDED}"]),
     (Check.ACTIONS_CHAINED, ["update {s}action set reason = 'kinder' where action = 'pause'"]),

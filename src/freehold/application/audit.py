@@ -48,6 +48,11 @@ CHECKS: dict[Check, tuple[str, str]] = {
     ),
     Check.TICKS_FINISH: ("I25", "Every run of a schedule finished, or has a successor."),
     Check.TALLIES_EQUAL_RECORDS: ("I26", "The counts of reports are those of the records."),
+    Check.REPORTED_ONCE: (
+        "I17",
+        "Every counted release is in its own tenant's report, or in none yet.",
+    ),
+    Check.WINDOWS_TILE: ("I18", "The days of a tenant's reports leave no gap and do not overlap."),
     Check.TENANT_IS_THE_ROWS: ("I27", "Every operation and record has the tenant of its row."),
     Check.ACTIONS_CHAINED: ("I29", "The action log was not changed behind our back."),
 }

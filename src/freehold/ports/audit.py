@@ -37,6 +37,8 @@ class Check(StrEnum):
     EVENTS_LEAVE = "events-leave"
     TICKS_FINISH = "ticks-finish"
     TALLIES_EQUAL_RECORDS = "tallies-equal-records"
+    REPORTED_ONCE = "reported-once"
+    WINDOWS_TILE = "windows-tile"
     TENANT_IS_THE_ROWS = "tenant-is-the-rows"
     ACTIONS_CHAINED = "actions-chained"
 

@@ -38,6 +38,8 @@ OF_THE_LEDGER: dict[Check, tuple[str, ...]] = {
     Check.LEASES_RETURN: ("lease_not_returned",),
     Check.EVENTS_LEAVE: ("event_left_wrongly",),
     Check.TALLIES_EQUAL_RECORDS: ("tally_differs", "record_without_tally"),
+    Check.REPORTED_ONCE: ("tally_of_wrong_report", "report_counts_wrongly"),
+    Check.WINDOWS_TILE: ("windows_apart", "calendar_apart"),
 }
 # What asks old records for events, which are pruned sooner.
 _ASKS_FOR_EVENTS = ("expired_without_event",)
