@@ -13,8 +13,10 @@ from freehold.application.doctor import columns, dues, rights, work
 from freehold.application.doctor.findings import Code, Finding, Severity, fine, refuse, warn
 from freehold.application.doctor.predicates import action_ends_hold
 from freehold.application.doctor.server import server_findings
+from freehold.application.doctor.tenants import tenants_findings
 from freehold.domain.errors import DatabaseAway, DatabaseError
 from freehold.domain.rules import DeleteRow, Rule
+from freehold.domain.tenant_mapping import TenantMapping
 from freehold.ports.inspection import Inspection, ServerFacts, TableFacts, TableKind
 from freehold.ports.system import HostClock
 
@@ -31,6 +33,7 @@ def examine(
     strict: bool = False,
     unusable: Mapping[str, str] = {},
     stopped: Mapping[str, str] = {},
+    tenants: TenantMapping | None = None,
 ) -> list[Finding]:
     """Examine a database and the rules on it.
 
@@ -38,6 +41,7 @@ def examine(
         strict: refuse a superuser, and a role that bypasses row-level security.
         unusable: by rule, what is wrong with its handler, in a sentence.
         stopped: by rule, the guard or the pause that keeps it from releasing anything.
+        tenants: the mapping of the customer's table of tenants.
 
     Raises:
         DatabaseAway: the database cannot be reached.
@@ -49,6 +53,8 @@ def examine(
         found += Examination(inspection, server, rule).run()
         found += work.handler_findings(rule, unusable.get(rule.name), server)
         found += work.stop_findings(rule, stopped.get(rule.name))
+    if tenants is not None:
+        found += tenants_findings(tenants, inspection, server)
     return [*found, *work.overlap_findings(rules)]
 
 

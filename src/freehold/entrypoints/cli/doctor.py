@@ -52,7 +52,13 @@ def doctor(
         unusable = handler_problems(rules)
         _, stopped = read_states(call, settings, [one.name for one in rules])
         found = examine(
-            inspection, rules, SystemClock(), strict=strict, unusable=unusable, stopped=stopped
+            inspection,
+            rules,
+            SystemClock(),
+            strict=strict,
+            unusable=unusable,
+            stopped=stopped,
+            tenants=settings.tenants if rule is None else None,
         )
     finally:
         inspection.close()
