@@ -44,6 +44,12 @@ PLANTS = {
     ),
     "I13": ("update {s}operation set state = 'leased', leased_until = found_at",),
     "I14": ("update {s}operation set state = 'ready', attempt = 0, available_at = '2026-01-01'",),
+    "I17": ("update {s}tally set report_id = 7",),
+    "I18": (
+        "insert into {s}report (tenant, report_date, start_at, end_at, zone, tz_version,"
+        " watermark_at, due_at, state, assigned_at) values ('a', '2026-01-01', '2026-01-01',"
+        " '2026-01-02', 'UTC', '2026a', '2026-01-02', '2026-01-02', 'assigned', '2026-01-02')",
+    ),
     "I25": ("update {s}tick set finished_at = null, started_at = '2026-01-01'",),
     "I26": ("update {s}tally set expired_count = expired_count + 1",),
     "I27": ("update {s}record set tenant = 'b' where hold_key = '1'",),

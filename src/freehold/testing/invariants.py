@@ -175,6 +175,34 @@ INVARIANTS = (
         " and available_at < :promised",
     ),
     Invariant(
+        "I17",
+        "each release is counted in one report, or waits for the next",
+        "select 'tally ' || t.id || ' is in report ' || t.report_id || ', which does not take it'"
+        " from {s}tally t where t.report_id is not null and not exists (select 1 from {s}report r"
+        " where r.id = t.report_id and r.tenant = coalesce(t.tenant, '') and t.at < r.end_at)"
+        " union all select 'tenant ' || c.tenant || ': ' || c.released || ' released, '"
+        " || c.late || ' late, ' || c.waiting || ' waiting, the rest not in its reports' from"
+        " (select o.tenant, sum(o.expired_count) as released,"
+        " sum(case when o.at < r.start_at then o.expired_count else 0 end) as late,"
+        " sum(case when o.report_id is null then o.expired_count else 0 end) as waiting"
+        " from (select coalesce(tenant, '') as tenant, at, expired_count, report_id from {s}tally) o"
+        " left join {s}report r on r.id = o.report_id group by o.tenant) c"
+        " where c.released <> c.late + c.waiting + coalesce("
+        "(select sum(r.expired_count) from {s}report r where r.tenant = c.tenant), 0)",
+    ),
+    Invariant(
+        "I18",
+        "a tenant's windows tile the time line",
+        "select 'the report of ' || a.report_date || ' for ' || a.tenant || ' ends at ' || a.end_at"
+        " || ', where nothing begins' from {s}report a where not exists (select 1 from {s}report b"
+        " where b.tenant = a.tenant and b.start_at = a.end_at and b.report_date > a.report_date)"
+        " and not exists (select 1 from {s}report_calendar c where c.tenant = a.tenant"
+        " and c.start_at = a.end_at and c.next_date > a.report_date)"
+        " union all select 'reports of ' || a.tenant || ' overlap at ' || b.start_at"
+        " from {s}report a join {s}report b on b.tenant = a.tenant and b.id <> a.id"
+        " and b.start_at >= a.start_at and b.start_at < a.end_at",
+    ),
+    Invariant(
         "I25",
         "a tick that began has finished",
         "select 'tick ' || schedule || ' of ' || logical_time || ' began and never finished'"
