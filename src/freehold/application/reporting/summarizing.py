@@ -85,6 +85,7 @@ class Summarizing:
         self._checkpoint = checkpoint
         self._telemetry = telemetry
         self._place: Place | None = None
+        self._asked = False  # since the pass began
         self._rest_until: datetime | None = None
         self._withheld: dict[int, datetime] = {}
 
@@ -100,10 +101,13 @@ class Summarizing:
             for one in withheld:
                 self._tell_withheld(one)
             if opened is not None:
+                self._asked = True
                 self._ask(*opened)
                 return 1
             if self._place is None:
-                return 0
+                if not self._asked:
+                    return 0
+                self._asked = False  # who was asked about in this pass may get another attempt
         return 0
 
     # ---------------------------------------------------------------------------- beginning
@@ -113,7 +117,7 @@ class Summarizing:
         withheld: list[SummaryWanted] = []
         with self._ledger.transaction() as tx:
             if self._is_resting(tx.now):
-                self._place = None
+                self._place, self._asked = None, False
                 return None, withheld
             if self._place is None:
                 tx.summaries.abandon(tx.now - self._abandoned_after())
