@@ -45,6 +45,16 @@ WINDOW_IN_HAND = (
     "insert into {s}report_calendar (tenant, next_date, start_at, end_at, zone, tz_version)"
     f" values ('a', {DAY[2]})"
 )
+TEXT_ATTEMPT = (
+    "insert into {s}summary_attempt (report_id, tenant, attempt, prompt_version, facts_digest, host,"
+    f" model_asked, started_at, tokens_max) values ({NEWEST}, 'a', 1, '1', 'd', 'h', 'm',"
+    f" {LONG_AGO}, 9)"
+)
+TOLD = f"update {{s}}summary_attempt set ended_at = {FAR}, outcome = 'rejected'"
+MAIL_WITH_TEXT = (
+    "insert into {s}mail (report_id, locale, subject, body_digest, byte_count, summary_id, frozen_at)"
+    f" values ({NEWEST}, 'en', 's', 'd', 1, (select max(id) from {{s}}summary_attempt), {FAR})"
+)
 
 PLANTED: list[tuple[Check, list[str]]] = [
     (Check.NEVER_EARLY, [f"update {{s}}record set due_at = {FAR} {ENDED}"]),
@@ -126,6 +136,8 @@ PLANTED: list[tuple[Check, list[str]]] = [
     (Check.REPORTED_ONCE, [report("a", 0, expired_count=1)]),
     (Check.WINDOWS_TILE, [report("a", 0), report("a", 2)]),
     (Check.WINDOWS_TILE, [report("a", 0), WINDOW_IN_HAND]),
+    (Check.SUMMARIES_ACCOUNTED, [report("a", 0), TEXT_ATTEMPT]),
+    (Check.SUMMARIES_ACCOUNTED, [report("a", 0), TEXT_ATTEMPT, TOLD, MAIL_WITH_TEXT]),
     (Check.TENANT_IS_THE_ROWS, [f"update {{s}}operation set tenant = 'other' {OPEN}"]),
     (Check.TENANT_IS_THE_ROWS, [f"update {{s}}record set tenant = null {ENDED}"]),
     (Check.ACTIONS_CHAINED, ["update {s}action set reason = 'kinder' where action = 'pause'"]),

@@ -53,6 +53,10 @@ CHECKS: dict[Check, tuple[str, str]] = {
         "Every counted release is in its own tenant's report, or in none yet.",
     ),
     Check.WINDOWS_TILE: ("I18", "The days of a tenant's reports leave no gap and do not overlap."),
+    Check.SUMMARIES_ACCOUNTED: (
+        "I24",
+        "Every call of a model was closed, and mails hold accepted texts on their own facts.",
+    ),
     Check.TENANT_IS_THE_ROWS: ("I27", "Every operation and record has the tenant of its row."),
     Check.ACTIONS_CHAINED: ("I29", "The action log was not changed behind our back."),
 }

@@ -39,6 +39,7 @@ class Check(StrEnum):
     TALLIES_EQUAL_RECORDS = "tallies-equal-records"
     REPORTED_ONCE = "reported-once"
     WINDOWS_TILE = "windows-tile"
+    SUMMARIES_ACCOUNTED = "summaries-accounted"
     TENANT_IS_THE_ROWS = "tenant-is-the-rows"
     ACTIONS_CHAINED = "actions-chained"
 

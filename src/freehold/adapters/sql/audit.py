@@ -24,6 +24,7 @@ from freehold.ports.retention import Subject
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE = 1_000  # rows of the action log at a time
+_ASKED_LONG_AGO = timedelta(hours=1)  # far beyond any call of a model, and its being given up
 _ROLLED_UP_BELOW = timedelta(minutes=1)
 
 OF_THE_LEDGER: dict[Check, tuple[str, ...]] = {
@@ -40,6 +41,7 @@ OF_THE_LEDGER: dict[Check, tuple[str, ...]] = {
     Check.TALLIES_EQUAL_RECORDS: ("tally_differs", "record_without_tally"),
     Check.REPORTED_ONCE: ("tally_of_wrong_report", "report_counts_wrongly"),
     Check.WINDOWS_TILE: ("windows_apart", "calendar_apart"),
+    Check.SUMMARIES_ACCOUNTED: ("summary_left_open", "summary_of_nothing"),
 }
 # What asks old records for events, which are pruned sooner.
 _ASKS_FOR_EVENTS = ("expired_without_event",)
@@ -102,6 +104,7 @@ class SqlAudit:
             "since": max(terms.since or _BEGINNING, kept_since),
             "limit": terms.limit,
             "lapsed_before": self._now - 2 * terms.sweep,
+            "asked_before": self._now - _ASKED_LONG_AGO,
         }
 
     def _kept_since(self, *subjects: Subject) -> datetime:
