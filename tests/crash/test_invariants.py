@@ -26,6 +26,11 @@ _EXPIRE_AGAIN = (
     " new_status, old_token, new_token, old_hold_until, new_hold_until, released_at"
     " from history where new_status = 'expired' and reservation_id = 1"
 )
+_REPORT_ALONE = (
+    "insert into {s}report (tenant, report_date, start_at, end_at, zone, tz_version,"
+    " watermark_at, due_at, state, assigned_at) values ('a', '2026-01-01', '2026-01-01',"
+    " '2026-01-02', 'UTC', '2026a', '2026-01-02', '2026-01-02', 'assigned', '2026-01-02')"
+)
 PLANTS = {
     "I1": ("update {s}record set finished_at = '2026-01-01'",),
     "I2": ("update history set old_token = 'another' where new_status = 'expired'",),
@@ -45,11 +50,7 @@ PLANTS = {
     "I13": ("update {s}operation set state = 'leased', leased_until = found_at",),
     "I14": ("update {s}operation set state = 'ready', attempt = 0, available_at = '2026-01-01'",),
     "I17": ("update {s}tally set report_id = 7",),
-    "I18": (
-        "insert into {s}report (tenant, report_date, start_at, end_at, zone, tz_version,"
-        " watermark_at, due_at, state, assigned_at) values ('a', '2026-01-01', '2026-01-01',"
-        " '2026-01-02', 'UTC', '2026a', '2026-01-02', '2026-01-02', 'assigned', '2026-01-02')",
-    ),
+    "I18": (_REPORT_ALONE,),
     "I25": ("update {s}tick set finished_at = null, started_at = '2026-01-01'",),
     "I26": ("update {s}tally set expired_count = expired_count + 1",),
     "I27": ("update {s}record set tenant = 'b' where hold_key = '1'",),
