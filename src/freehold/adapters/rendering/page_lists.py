@@ -13,6 +13,7 @@ from freehold.domain.facts import Facts, LateFacts, ReleasedItem
 
 ITEMS_SHOWN = 20
 LATE_MAX = 10
+NAME_LENGTH_MAX = 60  # characters
 _DAY = timedelta(days=1)
 
 
@@ -77,8 +78,8 @@ def filled(link: str | None, facts: Facts) -> str | None:
 
 def _item(item: ReleasedItem, facts: Facts, wording: Wording, *, rules: bool) -> Item:
     return Item(
-        name=shown(item.hold_key if item.unit is None else item.unit),
-        rule=shown(item.rule) if rules else "",
+        name=shown(item.hold_key if item.unit is None else item.unit, NAME_LENGTH_MAX),
+        rule=shown(item.rule, NAME_LENGTH_MAX) if rules else "",
         due=_at(item.due_at, facts, wording, seconds=False),
         released=_at(item.released_at, facts, wording, seconds=True),
         lag=wording.span(item.lag_seconds),

@@ -11,7 +11,8 @@ from freehold.adapters.rendering.shown import shown
 from freehold.adapters.rendering.texts import Wording
 from freehold.domain.facts import Facts, RuleFacts
 
-RULES_MAX = 20  # blocks; a mail that is too long is clipped by its reader
+RULES_MAX = 12  # blocks; a mail of more than 100 kB is clipped by its reader
+NAME_LENGTH_MAX = 60  # characters
 PERSON_LINES_MAX = 10
 WARN = "warn"
 
@@ -55,7 +56,7 @@ def person_lines(facts: Facts, wording: Wording) -> tuple[str, ...]:
 
 
 def _needs(rule: RuleFacts, wording: Wording) -> Iterator[str]:
-    name = shown(rule.rule)
+    name = shown(rule.rule, NAME_LENGTH_MAX)
     if rule.dead_count:
         yield wording.count("person_dead", rule.dead_count, rule=name)
     if rule.oldest_due_at:
@@ -66,7 +67,7 @@ def _needs(rule: RuleFacts, wording: Wording) -> Iterator[str]:
 def _block(rule: RuleFacts, wording: Wording) -> RuleBlock:
     kept = Kept.of([rule])
     return RuleBlock(
-        name=shown(rule.rule),
+        name=shown(rule.rule, NAME_LENGTH_MAX),
         released=wording.number(rule.released_count),
         width=100 * kept.part // kept.whole if kept.whole else None,
         lines=tuple(_lines(rule, kept, wording)),
