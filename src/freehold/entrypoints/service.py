@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from freehold.adapters.system import StopRequest, SystemClock, SystemDice
 from freehold.application.direct import StraightPages
@@ -27,6 +28,7 @@ from freehold.domain.errors import DatabaseAway, DatabaseError, WorkLeft
 from freehold.domain.pauses import Role
 from freehold.domain.rules import Rule
 from freehold.entrypoints.pacing import AHEAD_SECONDS, SHORTEST_SECONDS, IdlePause
+from freehold.entrypoints.reporting import Reporting
 from freehold.ports.ledger import Ledger
 from freehold.ports.system import Checkpoint
 from freehold.ports.telemetry import (
@@ -63,6 +65,10 @@ class Service:
     paused: set[str] = field(default_factory=set)
     crash: Exception | None = None
     _name: str = field(default_factory=lambda: SystemDice().name())
+    _wakes: dict[str, threading.Event] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._wakes["work"] = self.wake
 
     def run(self, roles: Sequence[Role]) -> None:
         """Run the roles, each in a thread, until `stop` is asked for; then drain."""
@@ -72,6 +78,8 @@ class Service:
         if Role.WORK in roles:
             alone = Role.SCAN not in roles
             loops += [("work", self._work_loop(alone=alone)), ("sweep", self._sweep_loop())]
+        if Role.REPORT in roles:
+            loops += self._report_loops()
         threads = [threading.Thread(target=loop, name=name, daemon=True) for name, loop in loops]
         self.telemetry.tell(ServiceStarted(",".join(roles), os.getpid()))
         for thread in threads:
@@ -102,7 +110,8 @@ class Service:
     def ask_to_stop(self) -> None:
         """Ask all loops to finish what is in hand and end."""
         self.stop.stop()
-        self.wake.set()
+        for wake in self._wakes.values():
+            wake.set()
 
     def _loop(self, name: str, step: Callable[[], float], close: Callable[[], None]) -> None:
         """Repeat a step, which returns seconds to wait; back off while the database is away."""
@@ -124,11 +133,12 @@ class Service:
             close()
 
     def _wait(self, name: str, seconds: float) -> None:
-        if name == "work":
-            self.wake.wait(seconds)
-            self.wake.clear()
-        else:
+        wake = self._wakes.get(name)
+        if wake is None:
             self.stop.wait(seconds)
+        else:
+            wake.wait(seconds)
+            wake.clear()
 
     def _scan_loop(self) -> Callable[[], None]:
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
@@ -233,6 +243,11 @@ class Service:
             return self.settings.loops.sweep.total_seconds()
 
         return lambda: self._loop("sweep", step, ledger.close)
+
+    def _report_loops(self) -> list[tuple[str, Callable[[], None]]]:
+        loops = Reporting(self.settings, self.checkpoint, self.telemetry, self.stop).loops()
+        self._wakes |= {one.name: one.wake for one in loops if one.wake is not None}
+        return [(one.name, partial(self._loop, one.name, one.step, one.close)) for one in loops]
 
     def _heartbeat_loop(self, roles: Sequence[Role]) -> Callable[[], None]:
         ledger = open_ledger(self.settings)

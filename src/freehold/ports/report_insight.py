@@ -17,9 +17,9 @@ from freehold.domain.reports import ReportReason, ReportState, Window
 from freehold.domain.sending import AttemptKind, SendOutcome, SendState
 
 
-def report_subject(tenant: str, report_date: date) -> str:
-    """Name a report in the action log."""
-    return f"report {report_date} of {tenant or 'nobody'}"
+def send_subject(tenant: str, report_date: date, recipient: str) -> str:
+    """Name the mail to one recipient in the action log."""
+    return f"{tenant or 'nobody'} {report_date} {recipient}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,10 @@ class SeenSummary:
 
 @dataclass(frozen=True, slots=True)
 class SeenAct:
-    """What a person did to a report."""
+    """What a person did to the mail of a report to one recipient."""
 
     at: datetime
+    subject: str
     actor: str
     action: str
     reason: str

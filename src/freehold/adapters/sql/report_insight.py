@@ -24,7 +24,7 @@ from freehold.ports.report_insight import (
     SeenReport,
     SeenSend,
     SeenSummary,
-    report_subject,
+    send_subject,
 )
 
 PAGE = 500  # reports looked at in one statement
@@ -102,6 +102,8 @@ class SqlReportsInSight:
 
     def _report(self, tenant: str, report_date: date, row: Row) -> SeenReport:
         tenants = SqlTenants(self._sql.session, self._now).read([tenant])
+        sends = self._sends(row[0])
+        subjects = [send_subject(tenant, report_date, one.recipient) for one in sends]
         return SeenReport(
             id=row[0],
             window=Window(report_date, self._at(row[1]), self._at(row[2]), row[3], row[4]),
@@ -117,9 +119,9 @@ class SqlReportsInSight:
             facts_digest=row[13],
             tenant=tenants[0] if tenants else None,
             mail=self._mail(row[0]),
-            sends=self._sends(row[0]),
+            sends=sends,
             summaries=self._summaries(row[0]),
-            acts=self._acts(report_subject(tenant, report_date)),
+            acts=self._acts(subjects),
         )
 
     def _mail(self, report_id: int) -> SeenMail | None:
@@ -183,9 +185,14 @@ class SqlReportsInSight:
             for row in rows
         ]
 
-    def _acts(self, subject: str) -> Sequence[SeenAct]:
-        rows = self._sql.rows("acts_on", subject=subject, limit=ACTS_MOST)
-        return [SeenAct(self._at(row[0]), *row[1:4]) for row in reversed(rows)]
+    def _acts(self, subjects: Sequence[str]) -> Sequence[SeenAct]:
+        """Return the newest acts on these mails, oldest first."""
+        found = [
+            SeenAct(self._at(row[0]), subject, row[1], row[2], row[3])
+            for subject in subjects
+            for row in self._sql.rows("acts_on", subject=subject, limit=ACTS_MOST)
+        ]
+        return sorted(found, key=lambda one: one.at)[-ACTS_MOST:]
 
     def mail_body(self, report_id: int) -> bytes | None:
         """Return the frozen body."""

@@ -15,6 +15,7 @@ from freehold.domain.errors import RefusedByState, UsageError
 from freehold.domain.sending import SendOutcome, SendState
 from freehold.ports.ledger import Act, Ledger, Transaction
 from freehold.ports.mail import Answer
+from freehold.ports.report_insight import send_subject
 from freehold.ports.sends import SendInReview
 
 
@@ -75,7 +76,8 @@ def resolve(
         for send in chosen:
             _require_open(send, verdict, f"The mail of {named} to {send.recipient}")
         for send in chosen:
-            _say(tx, send, verdict, person, named)
+            subject = send_subject(tenant, report_date, send.recipient)
+            _say(tx, send, verdict, person, subject)
         tx.sends.finish_reports(send.report_id for send in chosen)
     return chosen
 
@@ -109,7 +111,9 @@ def _require_open(send: SendInReview, verdict: Verdict, called: str) -> None:
         raise RefusedByState(f"{called} cannot be sent again: its bytes are not kept any more.")
 
 
-def _say(tx: Transaction, send: SendInReview, verdict: Verdict, person: Person, named: str) -> None:
+def _say(
+    tx: Transaction, send: SendInReview, verdict: Verdict, person: Person, subject: str
+) -> None:
     state, outcome = _MEANS[verdict]
     said = f"{verdict}, said {person.name}: {person.reason}"
     tx.sends.resolve(send.id, state, Answer(outcome, text=said), said)
@@ -117,7 +121,7 @@ def _say(tx: Transaction, send: SendInReview, verdict: Verdict, person: Person, 
         Act(
             person.name,
             "report resolve",
-            f"{named} {send.recipient}",
+            subject,
             person.reason,
             before=send.state.value,
             after=verdict.value,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from freehold.entrypoints.cli.context import Invocation, invocation
+from freehold.entrypoints.cli.one_shot import deadline_seconds, on_signals
 from freehold.entrypoints.cli.sentences import sentence
 
 if TYPE_CHECKING:
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from freehold.application.stopped import Stopped
     from freehold.domain.pauses import Role
     from freehold.domain.rules import Rule
+    from freehold.entrypoints.reporting_once import Reported
     from freehold.settings import Settings
-
-SAME_WISH_SECONDS = 1.0  # a second signal that comes sooner is the first one, sent to the group
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +28,10 @@ def register(app: typer.Typer) -> None:
 
 def run(
     context: typer.Context,
-    role: Annotated[str, typer.Option(help="Roles, separated by commas.")] = "scan,work",
+    role: Annotated[
+        str | None,
+        typer.Option(help="Roles, separated by commas; by default all that are configured."),
+    ] = None,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="End as soon as nothing is due.")
     ] = False,
@@ -54,42 +56,61 @@ def run(
 
     call = invocation(context)
     settings = call.settings()
-    roles = _roles(role)
+    roles = _roles(role, settings)
     _require_until_idle(until_idle=until_idle, limit=limit, deadline=deadline)
-    _require_both(roles, until_idle=until_idle)
-    _require_rules(settings)
+    _require_all(roles, settings, until_idle=until_idle)
+    _require_work(roles, settings)
     with call.ledger(settings):
         pass
     if until_idle:
         _run_until_idle(call, settings, limit, deadline)
         return
     service = Service(settings, Onwards(), open_telemetry(settings))
-    _on_signals(service.ask_to_stop)
+    on_signals(service.ask_to_stop)
     service.run(roles)
 
 
 def _run_until_idle(
     call: Invocation, settings: Settings, limit: int | None, deadline: str | None
 ) -> None:
-    from freehold.adapters.system import Onwards, StopRequest
+    from freehold.adapters.system import Onwards, StopRequest, SystemClock
     from freehold.domain.errors import WorkLeft
+    from freehold.entrypoints.cli.report_act import reported_data
     from freehold.entrypoints.draining import Budget, drain_once
+    from freehold.entrypoints.reporting_once import MailBudget, report_once
     from freehold.ports.telemetry import UNHEARD
 
     stop = StopRequest()
-    _on_signals(stop.stop)
-    seconds = None if deadline is None else _seconds(deadline)
+    on_signals(stop.stop)
+    seconds = None if deadline is None else deadline_seconds(deadline)
+    clock = SystemClock()
+    began = clock.monotonic()
     drain = drain_once(settings, Onwards(), UNHEARD, Budget(limit, seconds), stop)
+    reported = None
+    if settings.report is not None and not stop.stopping:
+        left = None if seconds is None else max(0.0, seconds - (clock.monotonic() - began))
+        reported = report_once(settings, Onwards(), UNHEARD, MailBudget(None, left), stop)
     stopped = drain.stopped
+    data = {**_counts(drain.total), "left": drain.left, **_standing(stopped)}
     call.show(
-        {**_counts(drain.total), "left": drain.left, **_standing(stopped)},
-        lambda: typer.echo(_ended(drain.total, stopped)),
+        data if reported is None else {**data, "reports": reported_data(reported)},
+        lambda: typer.echo(_and_reported(_ended(drain.total, stopped), reported)),
     )
-    for name, error in drain.troubles:
-        typer.echo(f"freehold: sweep, {name}: {sentence(error)}", err=True)
+    for name, error in (*drain.troubles, *(reported.troubles if reported else ())):
+        typer.echo(f"freehold: {name}: {sentence(error)}", err=True)
     _refuse(stopped)
     if drain.left and not stop.stopping:
         raise WorkLeft("Work is left over: the limit or the time was used up; run it again.")
+
+
+def _and_reported(released: str, reported: Reported | None) -> str:
+    """Add what became of reports; mails that wait for another attempt are no work left over."""
+    from freehold.entrypoints.cli.report_act import reported_text
+
+    if reported is None:
+        return released
+    waiting = "" if reported.next_at is None else "; some mails are tried again later"
+    return f"{released}; {reported_text(reported)}{waiting}"
 
 
 def _counts(total: BatchResult) -> dict[str, Any]:
@@ -151,48 +172,25 @@ def _require_until_idle(*, until_idle: bool, limit: int | None, deadline: str | 
         raise UsageError("--limit and --deadline end a one-shot only: add --until-idle.")
 
 
-def _require_both(roles: Sequence[Role], *, until_idle: bool) -> None:
+def _require_all(roles: Sequence[Role], settings: Settings, *, until_idle: bool) -> None:
     from freehold.domain.errors import UsageError
-    from freehold.domain.pauses import Role
 
-    if until_idle and set(roles) != set(Role):
+    if until_idle and set(roles) != set(_configured(settings)):
         raise UsageError(
-            "--until-idle scans and works: leave --role out, or run `freehold scan` or "
-            "`freehold work` alone."
+            "--until-idle scans, works and reports: leave --role out, or run `freehold scan`, "
+            "`freehold work` or `freehold report run` alone."
         )
 
 
-def _seconds(deadline: str) -> float:
-    from freehold.domain.errors import UsageError
-    from freehold.domain.schedule import ScheduleError, parse_duration
+def _require_work(roles: Sequence[Role], settings: Settings) -> None:
+    """Refuse roles that have nothing to do."""
+    from freehold.bootstrap import report_settings
+    from freehold.domain.pauses import RULE_ROLES, Role
 
-    try:
-        return parse_duration(deadline).total_seconds()
-    except ScheduleError as error:
-        raise UsageError(f"--deadline {deadline!r}: {error}.") from error
-
-
-def _on_signals(ask_to_stop: Callable[[], None]) -> None:
-    """Drain at the first SIGTERM or SIGINT; let a later one end the process at once.
-
-    `timeout` and some supervisors signal the process and then its whole group, so that one wish
-    to stop comes twice: what follows within a second is the same wish.
-    """
-    from freehold.adapters.system import SystemClock
-
-    clock = SystemClock()
-    first: list[float] = []
-
-    def handle(number: int, _: object) -> None:
-        now = clock.monotonic()
-        if first and now - first[0] >= SAME_WISH_SECONDS:
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        first.append(now)
-        ask_to_stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handle)
+    if Role.REPORT in roles:
+        report_settings(settings)
+    if any(role in roles for role in RULE_ROLES):
+        _require_rules(settings)
 
 
 def _require_rules(settings: Settings) -> None:
@@ -205,10 +203,19 @@ def _require_rules(settings: Settings) -> None:
         )
 
 
-def _roles(text: str) -> list[Role]:
+def _configured(settings: Settings) -> list[Role]:
+    """Return the roles that the settings ask for."""
+    from freehold.domain.pauses import RULE_ROLES, Role
+
+    return [*RULE_ROLES, *([] if settings.report is None else [Role.REPORT])]
+
+
+def _roles(text: str | None, settings: Settings) -> list[Role]:
     from freehold.domain.errors import UsageError
     from freehold.domain.pauses import Role
 
+    if text is None:
+        return _configured(settings)
     try:
         return [Role(name.strip()) for name in text.split(",")]
     except ValueError as error:

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freehold.domain.errors import UsageError
-from freehold.entrypoints.cli.context import Invocation, invocation
+from freehold.entrypoints.cli.context import invocation
+from freehold.entrypoints.cli.report_act import build, resolve, run, send
+from freehold.entrypoints.cli.report_asked import Day, Tenant, look, read_day
 
 if TYPE_CHECKING:
     from freehold.domain.reports import ReportState
-    from freehold.ports.report_insight import SeenReport
 
 report = typer.Typer(help="The daily report of each tenant.", no_args_is_help=True)
-
-Tenant = Annotated[str, typer.Argument(help='The tenant; "" for holds that belong to nobody.')]
-Day = Annotated[str, typer.Argument(metavar="DATE", help="The local day, as in 2026-05-01.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
+    for command in (build, send, resolve, run):
+        report.command()(command)
     app.add_typer(report, name="report")
 
 
@@ -54,18 +54,6 @@ def list_(
         found = reading.reports.find(*asked, limit)
     data = {"reports": [line_data(one) for one in found.lines], "after": after_text(found)}
     call.show(data, lambda: print_list(found))
-
-
-def read_day(text: str) -> date:
-    """Read a local day.
-
-    Raises:
-        UsageError: it is none.
-    """
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"{text!r} is no day; write it as in 2026-05-01.") from error
 
 
 def _state(text: str | None) -> ReportState | None:
@@ -126,26 +114,3 @@ def show(
         return
     seen = look(call, tenant, day_)
     call.show(report_data(seen), lambda: print_report(seen))
-
-
-def look(call: Invocation, tenant: str, day: date) -> SeenReport:
-    """Read one report.
-
-    Raises:
-        UsageError: there is none.
-    """
-    with call.ledger() as ledger, ledger.reading() as reading:
-        found = reading.reports.look(tenant, day)
-    if found is None:
-        raise UsageError(no_report(tenant, day))
-    return found
-
-
-def no_report(tenant: str, day: date) -> str:
-    """Say that there is no report, and where to look."""
-    named = f"tenant {tenant!r}" if tenant else "holds of nobody"
-    which = f"--tenant {tenant}" if tenant else '--tenant ""'
-    return (
-        f"There is no report of {named} for {day}; `freehold report list {which}` shows which "
-        "there are, and `freehold report build` makes one when its day is over."
-    )

@@ -14,7 +14,7 @@ import typer
 
 from freehold.domain.errors import RefusedByState, UsageError
 from freehold.entrypoints.cli.context import Invocation
-from freehold.entrypoints.cli.report import no_report
+from freehold.entrypoints.cli.report_asked import no_report
 from freehold.ports.report_insight import SeenReport
 
 PREVIEW = "preview: the mail of this report is not frozen yet"

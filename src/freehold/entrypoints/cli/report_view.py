@@ -301,7 +301,7 @@ def _happened(seen: SeenReport) -> Iterator[tuple[datetime, str]]:
         for attempt in send.attempts:
             yield attempt.ended_at or attempt.started_at, _tried(send, attempt)
     for act in seen.acts:
-        yield act.at, f"{act.actor}: {act.action}, because {act.reason}"
+        yield act.at, f"{act.actor}: {act.action} of {act.subject}, because {act.reason}"
     if seen.ended_at is not None:
         yield seen.ended_at, f"ended: {seen.state}{f', {seen.reason}' if seen.reason else ''}"
 
@@ -325,7 +325,8 @@ def _tried(send: SeenSend, attempt: SeenAttempt) -> str:
     outcome = "open" if attempt.outcome is None else str(attempt.outcome)
     answer = " ".join(part for part in (attempt.code, attempt.answer) if part)
     said = f": {answer}" if answer else ""
-    reference = f" [{attempt.reference}]" if attempt.reference else ""
+    new = attempt.reference and attempt.reference != send.reference
+    reference = f" [{attempt.reference}]" if new else ""
     return (
         f"{send.recipient}: attempt {attempt.attempt}, {attempt.kind} by {attempt.transport}, "
         f"{outcome}{reference}{said}"
