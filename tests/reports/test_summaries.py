@@ -12,6 +12,8 @@ import pytest
 from freehold.adapters.sql.ledger import SqlLedger
 from freehold.adapters.system import Onwards
 from freehold.application.reporting.summarizing import REST, Summarizing, SummaryPolicy
+from freehold.application.scan import Scanner
+from freehold.application.sweep import Sweeper
 from freehold.domain.summary import Prices
 from freehold.ports.summary import Told, Usage
 from freehold.ports.system import Boundary
@@ -24,6 +26,7 @@ from freehold.testing.contracts.summaries import (
     HOUR,
     TEXT,
     Play,
+    begun,
     freeze_reports,
     tenant,
     texts,
@@ -282,6 +285,18 @@ def test_an_answer_that_comes_after_its_attempt_was_given_up_is_told_so(ground: 
     assert asking(ground.open(), Parrot(meanwhile=give_up), heard).step() == 1
     assert heard.outcomes() == ["abandoned"]
     assert attempts(ground, "outcome", "input_tokens") == [("abandoned", None), ("accepted", 10)]
+
+
+def test_the_sweep_closes_what_nobody_asks_about_any_more(ground: SqlGround) -> None:
+    freeze_reports(ground, tenant("a"))
+    ledger = ground.open()
+    sweeper = Sweeper(ledger, Onwards(), Scanner(ledger, Onwards()))
+    begun(ledger)
+    sweeper.sweep([])
+    assert attempts(ground, "outcome") == [None]
+    ground.set_now(END + 31 * MINUTE)
+    sweeper.sweep([])
+    assert attempts(ground, "outcome") == ["abandoned"]
 
 
 def test_many_tenants_without_readers_keep_nobody_waiting(ground: SqlGround) -> None:

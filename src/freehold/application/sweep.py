@@ -30,6 +30,7 @@ from freehold.ports.telemetry import (
 
 PAGE = 1_000  # rows of one step
 SILENT_AFTER = timedelta(seconds=60)
+UNANSWERED_AFTER = timedelta(minutes=30)  # where nobody asks any more who would close it sooner
 LEASE_ENDED = "its worker was killed or stopped while it had the operation in hand"
 NOT_DUE_ANY_MORE = "no longer held"
 
@@ -92,8 +93,10 @@ class Sweeper:
         return result
 
     def _forget_silent(self, result: SweepResult) -> None:
+        """Forget processes that are gone, and close what they had asked a language model."""
         with self.ledger.transaction() as tx:
             result.forgotten_count = len(tx.workers.forget_silent(tx.now - SILENT_AFTER))
+            tx.summaries.abandon(tx.now - UNANSWERED_AFTER)
 
     def _take_back(self, rules: Sequence[Rule], result: SweepResult) -> None:
         """Return ended leases; bury operations whose attempts a killed worker used up."""
