@@ -25,12 +25,19 @@ def migrated_url(
     request: pytest.FixtureRequest, servers: Servers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """A migrated database of every kind in turn; shared, so that a test costs milliseconds."""
-    if request.param == "sqlite":
+    yield from migrated(request.param, servers, tmp_path_factory)
+
+
+def migrated(
+    kind: str, servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Yield the URL of a migrated database of a kind, and drop it."""
+    if kind == "sqlite":
         url = f"sqlite:///{tmp_path_factory.mktemp('contract') / 'freehold.db'}"
         migrate(url)
         yield url
         return
-    server = servers.read(request.param)
+    server = servers.read(kind)
     url = server.create_database()
     migrate(url)
     yield url

@@ -191,7 +191,7 @@ def _plain(column: str, value: Any) -> Any:
 
 
 @dataclass
-class _Agreeing:
+class Agreeing:
     """The clocks of a host that agree with the database's."""
 
     clock: SetClock
@@ -221,7 +221,7 @@ class SqlGround:
 
     def open_on(self, host: str) -> SqlLedger:
         session = _session(self.url, self.clock)
-        ledger = SqlLedger(session, Onwards(), WatchedClock(host, _Agreeing(self.clock)))
+        ledger = SqlLedger(session, Onwards(), WatchedClock(host, Agreeing(self.clock)))
         self._opened.append(ledger)
         return ledger
 

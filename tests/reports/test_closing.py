@@ -1,0 +1,461 @@
+"""Days close: once, not before their end, in the tenant's zone, with everything that belongs to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from freehold.adapters.sql import report_calendar as calendar_adapter
+from freehold.application.prune import Pruner
+from freehold.application.reporting import closing
+from freehold.domain import days
+from freehold.domain.due_walls import zone_info
+from freehold.domain.errors import RefusedByState, StatementTimedOut, UsageError
+from freehold.domain.reports import ReportReason
+from freehold.domain.tallies import Tally
+from freehold.ports.audit import Check, Terms
+from freehold.ports.ledger import GuardKind
+from freehold.ports.report_calendar import Closing
+from freehold.ports.retention import Subject
+from freehold.ports.system import Boundary
+from freehold.ports.telemetry import ReportsClosed
+from freehold.settings.values import RetentionSettings
+from freehold.testing.crash import Recorder
+from tests.conftest import DATABASES
+from tests.contract.conftest import migrated
+from tests.contract.grounds import Agreeing
+from tests.reports.book import POLICY, Book, utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.contract.grounds import SqlGround
+    from tests.servers import Servers
+
+MINUTE = timedelta(minutes=1)
+MISSED, INACTIVE = f" {ReportReason.MISSED.value}", f" {ReportReason.INACTIVE.value}"
+
+
+@pytest.fixture(scope="module", params=DATABASES[:2])
+def migrated_url(
+    request: pytest.FixtureRequest, servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """SQLite, and one PostgreSQL: the statements themselves have their contract on each."""
+    yield from migrated(request.param, servers, tmp_path_factory)
+
+
+@pytest.fixture
+def book(ground: SqlGround) -> Iterator[Book]:
+    """An installation in UTC at noon of 2026-03-10; whatever happens, its invariants hold."""
+    book = Book(ground)
+    book.at("2026-03-10 12:00")
+    yield book
+    assert book.broken() == []
+    for check in (Check.REPORTED_ONCE, Check.WINDOWS_TILE):
+        with book.ledger.reading() as reading:
+            assert reading.audit.violations(check, Terms()) == []
+    released, accounted_for = book.conserved()
+    assert released == accounted_for
+
+
+class TestEnrolling:
+    """Who is in the calendar, and since when."""
+
+    def test_tenants_begin_today_in_their_zone(self, book: Book) -> None:
+        book.tenant("berlin", zone="Europe/Berlin")
+        book.tenant("line", zone="Pacific/Kiritimati")
+        book.tenant("off", active=False)
+        book.close()
+        assert book.window_in_hand("berlin") == (
+            date(2026, 3, 10), utc("2026-03-09 23:00"), utc("2026-03-10 23:00"),
+        )  # fmt: skip
+        assert book.window_in_hand("line")[0] == date(2026, 3, 11)
+        assert len(book.ground.back.rows("report_calendar")) == 2
+
+    def test_owners_of_releases_begin_at_the_first(self, book: Book) -> None:
+        book.release("a")
+        book.release(None)
+        book.pass_on(days=2)
+        book.close()
+        assert book.days("a") == book.days("") == ["2026-03-10", "2026-03-11"]
+        assert [row["expired_count"] for row in book.reports("a")] == [1, 0]
+
+    def test_what_lies_far_back_comes_with_the_first_report(self, book: Book) -> None:
+        book.release("a", 5)
+        book.pass_on(days=30)
+        book.release("a", 2)
+        book.close()
+        assert book.reports() == []
+        book.pass_on(days=1)
+        book.close()
+        assert book.days("a") == ["2026-04-09"]
+        assert {row["report_id"] for row in book.ground.back.rows("tally")} == {
+            book.reports("a")[0]["id"]
+        }
+        assert book.reports("a")[0]["expired_count"] == 2
+
+    def test_a_tenant_from_before_goes_on_where_its_last_report_ended(self, book: Book) -> None:
+        book.tenant("a")
+        book.close()
+        book.at("2026-03-11 00:02")
+        book.close()
+        assert book.door.execute("delete from {s}report_calendar") == 1
+        book.at("2026-03-12 12:00")
+        book.restart()
+        book.close()
+        assert book.days("a") == ["2026-03-10", "2026-03-11"]
+
+    def test_a_zone_unheard_of_is_passed_over(self, book: Book) -> None:
+        book.tenant("a", zone="Europe/Nowhere")
+        book.tenant("b")
+        book.close()
+        book.at("2026-03-11 00:02")
+        book.close()
+        assert book.days("a") == book.days("b") == ["2026-03-10"]
+
+
+class TestTheEnd:
+    """When a window closes."""
+
+    def test_no_day_closes_before_it_is_over(self, book: Book) -> None:
+        book.tenant("a")
+        book.close()
+        book.at("2026-03-10 23:59:59.999999")
+        assert (book.close().report_count, book.closer().next_end()) == (0, utc("2026-03-11 00:00"))
+
+    def test_a_day_closes_once_no_earlier_release_can_come(self, book: Book) -> None:
+        book.tenant("a")
+        book.close()
+        book.at("2026-03-11 00:00")
+        first = book.close()
+        if book.ground.transactions_overlap():
+            assert (first.report_count, first.waiting_until) == (0, utc("2026-03-11 00:00:05"))
+            book.at("2026-03-11 00:01")
+            first = book.close()
+        assert (first.report_count, first.waiting_until) == (1, None)
+        assert book.closer().next_end() == utc("2026-03-12 00:00")
+
+    def test_an_open_transaction_is_waited_for_at_most_the_delay(
+        self, book: Book, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if not book.ground.transactions_overlap():
+            return  # who writes there keeps the closing itself waiting
+        monkeypatch.setattr(calendar_adapter, "MARGIN", timedelta(0))
+        book.tenant("a")
+        book.close()
+        with book.ground.open().transaction():
+            book.at("2026-03-11 00:00")
+            assert book.close().waiting_until == utc("2026-03-11 00:00:05")
+            book.policy = replace(POLICY, close_delay=timedelta(seconds=2))
+            assert book.closer().close().waiting_until == utc("2026-03-11 00:00:02")
+            book.policy = replace(POLICY, close_delay=timedelta(0))
+            assert book.closer().close().report_count == 1
+        assert book.reports("a")[0]["watermark_at"] < utc("2026-03-11 00:00")
+
+    def test_a_transaction_that_ends_lets_the_day_close(
+        self, book: Book, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if not book.ground.transactions_overlap():
+            return
+        monkeypatch.setattr(calendar_adapter, "MARGIN", timedelta(0))
+        book.tenant("a")
+        book.close()
+        with book.ground.open().transaction():
+            book.at("2026-03-11 00:00")
+            assert book.close().report_count == 0
+        assert book.close().report_count == 1
+
+    def test_nothing_closes_while_the_clock_is_in_doubt(self, book: Book) -> None:
+        book.tenant("a")
+        book.close()
+        book.at("2026-03-11 00:02")
+        with book.ledger.transaction() as tx:
+            tx.guards.trip(GuardKind.CLOCK, None, "the clock was moved", {})
+        assert book.close().waiting_until == utc("2026-03-11 00:03")
+        assert book.reports() == []
+
+    def test_mails_leave_at_the_tenants_hour_or_the_installations(self, book: Book) -> None:
+        book.tenant("a", zone="Europe/Berlin", report_hour=5)
+        book.tenant("b", zone="Asia/Kolkata", report_hour=23)
+        book.tenant("c")
+        book.close()
+        book.at("2026-03-11 00:02")
+        book.close()
+        assert {row["tenant"]: row["due_at"] for row in book.reports()} == {
+            "a": utc("2026-03-11 04:00"),
+            "b": utc("2026-03-11 17:30"),
+            "c": utc("2026-03-11 07:00"),
+        }
+
+    def test_a_closing_is_told_and_crosses_its_boundary(self, book: Book) -> None:
+        book.tenant("a")
+        book.tenant("b")
+        book.close()
+        book.at("2026-03-11 00:02")
+        recorder = Recorder()
+        assert book.closer(recorder).close().report_count == 2
+        assert recorder.reached.count(Boundary.REPORTS_ASSIGNED) == 1
+        assert book.heard.events == [ReportsClosed("2026-03-10", "UTC", 2)]
+
+
+class TestCatchingUp:
+    """What was missed while nothing ran."""
+
+    def test_the_newest_are_sent_and_older_ones_recorded(self, book: Book) -> None:
+        book.tenant("a")
+        book.close()
+        for number in range(6):
+            book.release("a", 10**number)
+            book.pass_on(days=1)
+        book.close()
+        assert book.days("a") == [
+            *(f"2026-03-{day}{MISSED}" for day in (10, 11, 12)),
+            *(f"2026-03-{day}" for day in (13, 14, 15)),
+        ]
+        assert [row["id"] for row in book.reports("a")] == sorted(
+            row["id"] for row in book.reports("a")
+        )
+        # At noon of each day half of it was over: a release belongs to the day on which it was.
+        assert [row["expired_count"] for row in book.reports("a")] == [10**n for n in range(6)]
+
+    def test_a_restart_in_between_changes_nothing(self, book: Book) -> None:
+        book.tenant("a")
+        book.close()
+        book.pass_on(days=6)
+        for _ in range(5):
+            book.restart()
+            book.close()
+        assert [day.endswith(MISSED) for day in book.days("a")] == [True] * 3 + [False] * 3
+
+    def test_an_instant_may_be_set(self, book: Book) -> None:
+        book.tenant("a")
+        book.close()
+        book.pass_on(days=3)
+        assert book.closer().close(utc("2026-03-11 00:00")).report_count == 1
+
+
+class TestMoves:
+    """Tenants change while their window is open."""
+
+    def test_a_move_west_lets_the_day_end_later(self, book: Book) -> None:
+        book.tenant("a", zone="Europe/Berlin")
+        book.close()
+        book.pass_on(minutes=2)
+        book.tenant("a", zone="America/New_York")
+        book.close()
+        assert book.window_in_hand("a")[1:] == (utc("2026-03-09 23:00"), utc("2026-03-11 04:00"))
+        book.at("2026-03-10 23:30")
+        assert book.close().report_count == 0
+
+    def test_a_move_is_seen_at_the_end_whatever_was_followed(self, book: Book) -> None:
+        book.tenant("a", zone="Europe/Berlin")
+        book.at("2026-03-10 22:59:30")
+        book.close()
+        book.tenant("a", zone="America/New_York")
+        book.at("2026-03-10 23:00:29")  # too soon to look at the tenants again
+        assert book.close().report_count == 0
+        assert book.window_in_hand("a")[2] == utc("2026-03-11 04:00")
+
+    def test_a_move_across_the_date_line_skips_a_date_and_no_release(self, book: Book) -> None:
+        book.tenant("a", zone="Pacific/Honolulu")
+        book.close()
+        book.at("2026-03-11 10:02")
+        book.close()
+        book.tenant("a", zone="Pacific/Kiritimati")
+        book.release("a", 3)
+        book.at("2026-03-13 10:02")
+        book.close()
+        assert book.days("a") == ["2026-03-10", "2026-03-12", "2026-03-13"]
+        assert [row["expired_count"] for row in book.reports("a")] == [0, 3, 0]
+
+    def test_another_tz_database_moves_the_end_of_open_days(
+        self, book: Book, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        book.tenant("a", zone="Africa/Casablanca")
+        book.tenant("b", zone="Africa/Casablanca", report_hour=5)
+        book.close()
+        before = book.window_in_hand("a")[2]
+        other, real = zone_info("Etc/GMT+3"), zone_info
+        monkeypatch.setattr(
+            days, "zone_info", lambda name: other if name == "Africa/Casablanca" else real(name)
+        )
+        for module in (days, closing):
+            monkeypatch.setattr(module, "tz_version", lambda: "2099z")
+        book.restart()
+        book.at("2026-03-11 01:30")
+        assert before < utc("2026-03-11 01:30")
+        assert book.close().report_count == 0
+        assert book.window_in_hand("a")[2] == book.window_in_hand("b")[2] == utc("2026-03-11 03:00")
+        assert book.in_hand("a")["tz_version"] == "2099z"
+
+    def test_who_is_inactive_gets_no_reports(self, book: Book) -> None:
+        book.tenant("a")
+        book.close()
+        book.tenant("a", active=False)
+        book.at("2026-03-11 00:02")
+        assert (book.close().report_count, book.close().waiting_until) == (0, None)
+        assert not book.in_hand("a")["active"]
+        assert book.closer().next_end() is None
+
+    def test_who_comes_back_has_one_record_of_the_time_between(self, book: Book) -> None:
+        book.tenant("a", zone="Europe/Berlin")
+        book.close()
+        book.tenant("a", zone="Europe/Berlin", active=False)
+        book.release("a", 7)
+        book.pass_on(days=9)
+        book.close()
+        assert book.reports() == []
+        book.tenant("a", zone="Europe/Berlin")
+        book.pass_on(minutes=2)
+        book.close()
+        assert book.days("a") == [f"2026-03-18{INACTIVE}"]
+        assert book.reports("a")[0]["expired_count"] == 7
+        assert book.window_in_hand("a")[0] == date(2026, 3, 19)
+        assert book.in_hand("a")["active"]
+
+    def test_who_comes_back_within_the_day_loses_nothing(self, book: Book) -> None:
+        book.tenant("a")
+        book.close()
+        book.tenant("a", active=False)
+        book.pass_on(minutes=2)
+        book.close()
+        book.tenant("a")
+        book.pass_on(minutes=2)
+        book.close()
+        book.at("2026-03-11 00:02")
+        book.close()
+        assert book.days("a") == ["2026-03-10"]
+
+
+class TestBuilding:
+    """One tenant's reports, as a person asks for them."""
+
+    def test_days_that_are_over_are_built(self, book: Book) -> None:
+        book.tenant("a")
+        book.tenant("b")
+        book.close()
+        book.pass_on(days=2)
+        assert book.closer().build("a", date(2026, 3, 10)) == 1
+        assert book.closer().build("a", date(2026, 3, 10)) == 0
+        assert book.closer().build("a", date(2026, 3, 11)) == 1
+        assert (book.days("a"), book.days("b")) == (["2026-03-10", "2026-03-11"], [])
+
+    def test_a_day_that_is_asked_for_is_not_missed(self, book: Book) -> None:
+        book.tenant("a")
+        book.close()
+        book.pass_on(days=9)
+        assert book.closer().build("a", date(2026, 3, 12)) == 3
+        assert book.days("a")[-1] == "2026-03-12"
+
+    def test_a_day_that_is_not_over_is_refused(self, book: Book) -> None:
+        book.tenant("a")
+        with pytest.raises(RefusedByState, match="can be built after 2026-03-11 00:00 UTC"):
+            book.closer().build("a", date(2026, 3, 10))
+
+    def test_a_day_that_may_still_get_releases_is_refused(self, book: Book) -> None:
+        if not book.ground.transactions_overlap():
+            return
+        book.tenant("a")
+        book.close()
+        book.at("2026-03-11 00:00:30")
+        with pytest.raises(RefusedByState, match=r"try again in a minute, or after 00:05 UTC"):
+            book.closer().build("a", date(2026, 3, 10))
+
+    def test_a_tenant_that_is_nowhere_or_inactive_is_refused(self, book: Book) -> None:
+        book.tenant("off", active=False)
+        with pytest.raises(UsageError, match="There is no tenant 'nobody'"):
+            book.closer().build("nobody", date(2026, 3, 10))
+        with pytest.raises(RefusedByState, match="not active"):
+            book.closer().build("off", date(2026, 3, 10))
+
+
+class TestPages:
+    """Many tenants, a page at a time."""
+
+    def test_all_of_a_group_close(self, book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(closing, "PAGE", 7)
+        with book.ledger.transaction() as tx:
+            tx.operations.add_tallies([Tally("r", f"t{number}", number) for number in range(60)])
+        book.at("2026-03-11 00:02")
+        assert book.close().report_count == 60
+        assert len({row["tenant"] for row in book.reports()}) == 60
+
+    def test_a_page_that_takes_too_long_is_made_smaller(
+        self, book: Book, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(5):
+            book.tenant(f"t{number}")
+        book.close()
+        tried = _slow_above(monkeypatch, 2)
+        book.at("2026-03-11 00:02")
+        assert book.close().report_count == 5
+        assert max(tried) > 2 >= min(tried)
+
+    def test_what_the_database_refuses_stops_no_other_group(
+        self, book: Book, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        book.tenant("a")
+        book.tenant("b", report_hour=5)
+        book.close()
+        _slow_above(monkeypatch, 0, hour=5)
+        book.at("2026-03-11 00:02")
+        done = book.close()
+        assert (done.report_count, book.days("a"), book.days("b")) == (1, ["2026-03-10"], [])
+        assert done.waiting_until == utc("2026-03-11 00:03")
+
+    def test_two_closers_write_each_report_once(self, book: Book) -> None:
+        for number in range(5):
+            book.release(f"t{number}")
+        book.close()
+        book.at("2026-03-11 00:02")
+        first, second = book.closer(), book.closer()
+        assert [first.close().report_count, second.close().report_count] == [5, 0]
+        assert len(book.reports()) == 5
+
+
+def test_releases_that_no_report_has_yet_are_not_pruned(ground: SqlGround) -> None:
+    book = Book(ground)
+    book.at("2026-03-10 12:00")
+    book.tenant("a")
+    book.tenant("off", active=False)
+    for name in ("a", "off", None):
+        book.release(name, 3)
+    book.close()
+    book.pass_on(days=5)
+    _prune(book)
+    assert [row["tenant"] for row in ground.back.rows("tally")] == ["a", None]
+    book.close()
+    assert book.reports("a")[0]["expired_count"] == 3
+    _prune(book)
+    assert ground.back.rows("tally") == []
+
+
+def _prune(book: Book) -> None:
+    """Prune tallies of more than two days, as two readings of all clocks agree."""
+    ages = {**RetentionSettings().ages(), Subject.TALLIES: timedelta(days=2)}
+    for _ in range(2):
+        Pruner(book.ledger, ages, Agreeing(book.ground.clock)).run()
+        book.pass_on(hours=2)
+
+
+def _slow_above(monkeypatch: pytest.MonkeyPatch, most: int, hour: int | None = None) -> list[int]:
+    """Let the database give up on pages of more tenants; return the sizes that were tried."""
+    tried: list[int] = []
+    close = calendar_adapter.SqlReportCalendar.close
+
+    def slow(
+        self: calendar_adapter.SqlReportCalendar,
+        closing: Closing,
+        limit: int,
+        only: str | None = None,
+    ) -> int:
+        tried.append(limit)
+        if limit > most and closing.group.hour == hour:
+            raise StatementTimedOut("too long")
+        return close(self, closing, limit, only)
+
+    monkeypatch.setattr(calendar_adapter.SqlReportCalendar, "close", slow)
+    return tried
