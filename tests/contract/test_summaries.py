@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from freehold.testing.contracts.summaries import SummariesContract, SummarizerContract
+from freehold.testing.contracts.summaries import SummariesContract
+from freehold.testing.contracts.summarizers import SummarizerContract
 from tests.reports.model_server import model_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from freehold.testing.contracts.summaries import Endpoint
+    from freehold.testing.contracts.summarizers import Endpoint
 
 
 @pytest.fixture

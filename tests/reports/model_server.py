@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from freehold.adapters.summary import ANSWER_BYTES_MAX, OpenAiSummarizer
 from freehold.adapters.system import SystemClock
-from freehold.testing.contracts.summaries import TEXT, Play
+from freehold.testing.contracts.summaries import TEXT
+from freehold.testing.contracts.summarizers import Play
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

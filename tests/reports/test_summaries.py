@@ -25,12 +25,12 @@ from freehold.testing.contracts.summaries import (
     END,
     HOUR,
     TEXT,
-    Play,
     begun,
     freeze_reports,
     tenant,
     texts,
 )
+from freehold.testing.contracts.summarizers import Play
 from freehold.testing.crash import KillAt
 from freehold.testing.forking import run
 from tests.conftest import DATABASES
