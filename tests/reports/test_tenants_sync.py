@@ -9,6 +9,7 @@ import pytest
 
 from freehold.adapters.sql.ledger import SqlLedger
 from freehold.adapters.sql.migrations import upgrade
+from freehold.adapters.system import Onwards, StopRequest
 from freehold.application import tenants_sync
 from freehold.application.tenants_sync import Synced, sync_tenants
 from freehold.bootstrap import open_ledger, open_session
@@ -16,7 +17,9 @@ from freehold.domain.errors import RuleRefused
 from freehold.domain.inventory import Tenant
 from freehold.domain.rules import Condition, Predicate, TableName, Test
 from freehold.domain.tenant_mapping import TenantMapping, TenantRow, read_row
-from freehold.settings import DatabaseSettings, Settings
+from freehold.entrypoints.reporting import Reporting
+from freehold.ports.telemetry import UNHEARD
+from freehold.settings import DatabaseSettings, Settings, load_settings
 from freehold.testing.backdoor import BackDoor
 from tests.e2e.inprocess import Program
 
@@ -260,3 +263,33 @@ def test_the_command_says_what_was_done(
         ("a", False, True),
         ("b", False, True),
     ]
+
+
+REPORT = ("[report]", 'sender = "r@x.example"', "[report.maildir]", 'path = "mails"')
+
+
+def test_the_service_and_the_one_shot_follow_the_table(
+    tmp_path: Path,
+    sqlite_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    freehold = Program(tmp_path, monkeypatch, capsys)
+    mapping = ("[tenants]", 'table = "property"', 'id = "code"', 'every = "7m"')
+    freehold.write("freehold.toml", "[database]", f'url = "{sqlite_url}"', *REPORT, *mapping)
+    assert freehold("db", "upgrade").code == 0
+    monkeypatch.chdir(tmp_path)
+    ended = freehold("report", "run")
+    assert "table property of [tenants] is not there" in ended.err
+    settings = load_settings(None, {})
+    loops = Reporting(settings, Onwards(), UNHEARD, StopRequest()).loops()
+    (tenants_loop,) = (one for one in loops if one.name == "tenants")
+    with BackDoor(sqlite_url) as door:
+        properties = Properties(door)
+        properties.put("a")
+        assert freehold("report", "run").code == 0
+        properties.put("b")
+        assert tenants_loop.step() == 7 * 60
+    for one in loops:
+        one.close()
+    assert [one["id"] for one in freehold("tenant", "list", "--json").data] == ["a", "b"]

@@ -21,6 +21,7 @@ from freehold.application.reporting.mailing import Mailer
 from freehold.application.reporting.reporter import Reporter
 from freehold.application.reporting.sending import Sender, Sent
 from freehold.application.reporting.summarizing import Summarizing, SummaryPolicy
+from freehold.application.tenants_sync import sync_tenants
 from freehold.bootstrap import (
     open_ledger,
     open_renderer,
@@ -29,6 +30,7 @@ from freehold.bootstrap import (
     report_settings,
 )
 from freehold.domain.summary import Prices
+from freehold.domain.tenant_mapping import TenantMapping
 from freehold.ports.system import Checkpoint
 from freehold.ports.telemetry import Telemetry
 from freehold.settings import Settings
@@ -64,16 +66,18 @@ class Reporting:
     stop: StopRequest
 
     def loops(self) -> list[Loop]:
-        """Return a loop that prepares, one for each sender, and one for summaries where there are any.
+        """Return the loops: preparing, each sender, and summaries and tenants where there are any.
 
         Raises:
             UsageError: a secret cannot be read, or a package is missing.
         """
         chosen = report_settings(self.settings)
         senders = [self._send_loop(number) for number in range(1, chosen.senders + 1)]
-        asking = [] if chosen.summary is None else [self._summary_loop()]
+        others = [] if chosen.summary is None else [self._summary_loop()]
+        if self.settings.tenants is not None:
+            others.append(self._tenants_loop(self.settings.tenants))
         wakes = [one.wake for one in senders if one.wake is not None]
-        return [self._prepare_loop(wakes), *senders, *asking]
+        return [self._prepare_loop(wakes), *senders, *others]
 
     def _prepare_loop(self, wakes: list[threading.Event]) -> Loop:
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
@@ -118,6 +122,15 @@ class Reporting:
             ledger.close()
 
         return Loop("summary", step, close)
+
+    def _tenants_loop(self, mapping: TenantMapping) -> Loop:
+        ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
+
+        def step() -> float:
+            sync_tenants(ledger, mapping, telemetry=self.telemetry)
+            return mapping.every.total_seconds()
+
+        return Loop("tenants", step, ledger.close)
 
 
 def reporter_of(

@@ -15,8 +15,9 @@ from freehold.adapters.system import StopRequest, SystemClock
 from freehold.application.reporting.reporter import Prepared, Reporter
 from freehold.application.reporting.sending import Sender
 from freehold.application.reporting.summarizing import Summarizing
+from freehold.application.tenants_sync import sync_tenants
 from freehold.bootstrap import open_ledger, open_summarizer, report_settings
-from freehold.domain.errors import DatabaseError
+from freehold.domain.errors import DatabaseAway, DatabaseError
 from freehold.domain.sending import SendState
 from freehold.entrypoints.reporting import reporter_of, sender_of, summary_policy
 from freehold.ports.system import Checkpoint
@@ -80,10 +81,12 @@ def report_once(
     ledger = open_ledger(settings, checkpoint=checkpoint, create=False, considerate=False)
     tools = (ledger, settings, checkpoint, telemetry, stop)
     try:
+        followed = _follow_tenants(ledger, settings, telemetry)
         sender = sender_of(*tools)
         try:
             once = _Once(reporter_of(*tools), sender, budget, stop)
             once.run()
+            once.done.troubles += followed
         finally:
             sender.transport.close()
         if not once.is_over() and report_settings(settings).summary is not None:
@@ -93,6 +96,20 @@ def report_once(
     finally:
         ledger.close()
     return once.done
+
+
+def _follow_tenants(
+    ledger: SqlLedger, settings: Settings, telemetry: Telemetry
+) -> list[tuple[str, DatabaseError]]:
+    """Read the customer's table of tenants first; trouble with it holds up no report."""
+    try:
+        if settings.tenants is not None:
+            sync_tenants(ledger, settings.tenants, telemetry=telemetry)
+    except DatabaseAway:
+        raise
+    except DatabaseError as error:
+        return [("tenants", error)]
+    return []
 
 
 def _ask_all(
