@@ -11,7 +11,7 @@ from freehold.adapters.rendering.shown import shown
 from freehold.adapters.rendering.texts import Wording
 from freehold.domain.facts import Facts, RuleFacts
 
-RULES_MAX = 12  # blocks; a mail of more than 100 kB is clipped by its reader
+RULES_MAX = 10  # blocks; a mail of more than 100 kB is clipped by its reader
 NAME_LENGTH_MAX = 60  # characters
 PERSON_LINES_MAX = 10
 WARN = "warn"
