@@ -58,14 +58,15 @@ def recount(place: Place, notes: Mapping[str, RuleNote], items_max: int) -> Iter
     for report in reports:
         if report["facts"] is None:
             continue
-        tenant, day = report["tenant"], report["report_date"]
+        tenant: str = report["tenant"]
+        day: date = report["report_date"]
         own = tallies[report["id"]]
         within = [one for one in own if one["at"] >= report["start_at"]]
         mine = [one for one in reports if one["tenant"] == tenant]
         released = [record for one in within for record in records[one["id"]]]
         yield Facts(
             tenant=tenant,
-            tenant_name=names[tenant] if tenant in names else tenant,
+            tenant_name=names.get(tenant, tenant),
             report_date=day,
             start_at=report["start_at"],
             end_at=report["end_at"],

@@ -1,26 +1,29 @@
 -- name: facts_open_work
 -- Purpose: read once what is open for the tenants of reports that come next.
 -- Caller: adapters.sql.facts, once for many pages of reports
--- Index: the primary key of report; reads all open operations, which is why no page does it
-select coalesce(o.tenant, '') as tenant, o.rule, count(*) filter (where o.state = 'dead'),
+-- Index: the primary key of report; reads all open operations, which is why no page does it, and by
+-- no index, where an old snapshot keeps those that ended
+select o.tenant, o.rule, count(*) filter (where o.state = 'dead'),
        min(o.due_at) filter (where o.state not in ('dead', 'discarded'))
-from {s}operation o
-where o.window_until is null
-  and coalesce(o.tenant, '') in (select p.tenant from {s}report p where p.id = any (:ids::bigint[]))
-group by 1, 2
+from (
+    select coalesce(n.tenant, '') as tenant, n.rule, n.state, n.due_at from {s}operation n
+    where n.window_until is null offset 0) o
+where o.tenant in (select p.tenant from {s}report p where p.id = any (:ids::bigint[]))
+group by o.tenant, o.rule
 
 -- name: facts_assigned
 -- Purpose: lock reports that have no facts yet, with their tenant's name and their neighbours' count.
 -- Caller: adapters.sql.facts, once a page; what another transaction has in hand is left to it
--- Index: the primary keys of report and tenant, report_once
-select p.id, p.tenant, coalesce(n.name, p.tenant), p.report_date, p.start_at, p.end_at, p.zone,
-       p.tz_version, p.watermark_at, p.reason,
+-- Index: the primary keys of report and tenant, report_once; a state would let a plan read all that
+-- are assigned, a page at a time
+select p.id, p.tenant,
+       coalesce((select n.name from {s}tenant n where n.id = p.tenant), p.tenant), p.report_date,
+       p.start_at, p.end_at, p.zone, p.tz_version, p.watermark_at, p.reason,
        (select b.expired_count from {s}report b
         where b.tenant = p.tenant and b.report_date = p.report_date - 1),
        (select b.expired_count from {s}report b
         where b.tenant = p.tenant and b.report_date = p.report_date - 7)
-from {s}report p left join {s}tenant n on n.id = p.tenant
-where p.id = any (:ids::bigint[]) and p.state = 'assigned'
+from {s}report p where p.id = any (:ids::bigint[]) and p.facts is null
 order by p.id for update of p skip locked
 
 -- name: facts_counts
@@ -133,7 +136,7 @@ set facts = f.facts, facts_digest = f.digest, frozen_at = :now,
     state = case when p.reason is null then 'frozen' else 'skipped' end,
     ended_at = case when p.reason is null then null else :now end
 from unnest(:c0::bigint[], :c1::text[], :c2::text[]) as f (id, facts, digest)
-where p.id = any (array[f.id]) and p.state = 'assigned'
+where p.id = any (array[f.id]) and p.facts is null
 
 -- name: frozen_reports
 -- Purpose: lock frozen reports that are due, the earliest first.
@@ -141,7 +144,8 @@ where p.id = any (array[f.id]) and p.state = 'assigned'
 -- Index: report_due, the primary key of tenant
 select p.id, p.facts, p.facts_digest, p.due_at, p.reason, p.tenant,
        n.id, n.name, n.zone, n.report_hour, n.recipients::text, n.locale, n.active
-from {s}report p left join {s}tenant n on n.id = p.tenant
+from {s}report p
+left join lateral (select * from {s}tenant o where o.id = p.tenant offset 0) n on true
 where p.state = 'frozen' and p.due_at <= :until
 order by p.due_at, p.id limit :limit for update of p skip locked
 
@@ -151,7 +155,8 @@ order by p.due_at, p.id limit :limit for update of p skip locked
 -- Index: report_once, the primary key of tenant
 select p.id, p.facts, p.facts_digest, p.due_at, p.reason, p.tenant,
        n.id, n.name, n.zone, n.report_hour, n.recipients::text, n.locale, n.active
-from {s}report p left join {s}tenant n on n.id = p.tenant
+from {s}report p
+left join lateral (select * from {s}tenant o where o.id = p.tenant offset 0) n on true
 where p.tenant = :tenant and p.report_date = :report_date::date and p.facts is not null
 
 -- name: end_reports

@@ -16,16 +16,16 @@ group by 1, 2
 -- Differs: no row locks: the facts of one report are written once, whoever counted them.
 -- Caller: adapters.sql.facts, once a page
 -- Index: the primary keys of report and tenant, report_once
-select p.id, p.tenant, coalesce(n.name, p.tenant), p.report_date, p.start_at, p.end_at, p.zone,
-       p.tz_version, p.watermark_at, p.reason,
+select p.id, p.tenant,
+       coalesce((select n.name from {s}tenant n where n.id = p.tenant), p.tenant), p.report_date,
+       p.start_at, p.end_at, p.zone, p.tz_version, p.watermark_at, p.reason,
        (select b.expired_count from {s}report b
         where b.tenant = p.tenant and b.report_date = date(p.report_date, '-1 day')),
        (select b.expired_count from {s}report b
         where b.tenant = p.tenant and b.report_date = date(p.report_date, '-7 days'))
 from json_each(:ids) i
 cross join {s}report p on p.id = i.value
-left join {s}tenant n on n.id = p.tenant
-where p.state = 'assigned' order by p.id
+where p.facts is null order by p.id
 
 -- name: facts_counts
 -- Purpose: add up the tallies of a page of reports within their windows, by report and rule.
@@ -139,7 +139,7 @@ update {s}report
 set facts = :c1, facts_digest = :c2, frozen_at = :now,
     state = case when reason is null then 'frozen' else 'skipped' end,
     ended_at = case when reason is null then null else :now end
-where id = :c0 and state = 'assigned'
+where id = :c0 and facts is null
 
 -- name: frozen_reports
 -- Purpose: read frozen reports that are due, the earliest first.
