@@ -1,6 +1,7 @@
 """Draw daily reports as pictures, to look at them: a busy, a calm and a bad day, phone and desktop.
 
 Run: .venv/bin/python scripts/draw_report.py FOLDER [NAME ...]      (needs Chromium on the path)
+The README's picture, docs/images/report.png, is `busy-top.png`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ POLICY = ReportPolicy(
     link="https://harbour.example/holds?day={date}",
     unsubscribe="https://harbour.example/stop/{token}",
 )
-SIZES = {"phone": (390, 2200), "desktop": (900, 2000)}
+SIZES = {"phone": (390, 2200), "desktop": (900, 2000), "top": (720, 920)}
 SUMMARY = (
     "The day was busier than the one before: 1,284 holds ran out and 911 units came free again. "
     "Nearly all of them were released within a minute."
