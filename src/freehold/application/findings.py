@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from freehold.application.report_findings import report_findings
 from freehold.application.status import (
     COUNT_MOST,
     SKEW_MOST,
@@ -24,6 +25,8 @@ PAUSES_SHOWN = 5  # of one rule
 def judged(seen: Status) -> Status:
     """Return the status with its findings, the worst first."""
     found = [finding for row in seen.rules for finding in _of_rule(row, seen)]
+    if seen.reports is not None and seen.report_policy is not None:
+        found += report_findings(seen.reports, seen.report_policy, seen.now, seen.alive)
     return replace(seen, findings=[*_of_all(seen), *found])
 
 

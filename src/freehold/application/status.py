@@ -15,6 +15,7 @@ from freehold.domain.due import is_due, read_due, released_from
 from freehold.domain.errors import DatabaseError, RuleRefused, StatementTimedOut
 from freehold.domain.operations import CLAIMABLE, OperationState
 from freehold.domain.pauses import Pause
+from freehold.domain.reports import ReportPolicy
 from freehold.domain.rules import Rule
 from freehold.domain.schedule import Cron, Every, last_at_or_before
 from freehold.domain.tallies import lags
@@ -31,6 +32,7 @@ from freehold.ports.insight import (
     Reading,
 )
 from freehold.ports.ledger import RuleState
+from freehold.ports.report_insight import ReportFigures
 from freehold.ports.system import HostClock
 
 COUNT_MOST = 10_000  # a count that is larger reads "more than"
@@ -39,6 +41,7 @@ TALLIES_MOST = 10_000
 TENANTS_SHOWN = 20  # of each rule, those with the longest lags first
 HEARTBEATS_MOST = 1_000
 WINDOW = timedelta(hours=1)
+REPORTS_SINCE = timedelta(days=2)  # the counts by state are of yesterday and the day before
 SILENT_AFTER = timedelta(seconds=30)  # six heartbeats
 LATE_AFTER = timedelta(seconds=30)  # a firing that has not begun by then
 ROLLED_UP_LATE_AFTER = timedelta(minutes=2)  # a schedule that shares a row a minute leaves each one
@@ -103,6 +106,7 @@ class Status:
         failed: attempts that failed in the last hour, by class, of all rules together.
         guards: what froze releases and still does.
         pauses: what a person paused, and is paused still.
+        reports: None where the daily report is off.
     """
 
     now: datetime
@@ -114,11 +118,21 @@ class Status:
     failed: Mapping[str, int] = field(default_factory=dict)
     guards: Sequence[Guard] = ()
     pauses: Sequence[Pause] = ()
+    reports: ReportFigures | None = None
+    report_policy: ReportPolicy | None = None
     findings: Sequence[str] = field(default=())
 
 
-def status(source: Readable, rules: Sequence[Rule], host_clock: HostClock) -> Status:
+def status(
+    source: Readable,
+    rules: Sequence[Rule],
+    host_clock: HostClock,
+    report_policy: ReportPolicy | None = None,
+) -> Status:
     """Read all figures and judge them.
+
+    Args:
+        report_policy: None where the daily report is off.
 
     Raises:
         DatabaseAway: the database cannot be reached.
@@ -132,6 +146,9 @@ def status(source: Readable, rules: Sequence[Rule], host_clock: HostClock) -> St
         outbox, beats = figures.outbox(COUNT_MOST + 1), figures.heartbeats(HEARTBEATS_MOST)
         failed = figures.failed(now - WINDOW, COUNT_MOST + 1)
         guards, pauses = figures.guards(), figures.pauses()
+        reports = None
+        if report_policy is not None:
+            reports = reading.reports.figures((now - REPORTS_SINCE).date(), COUNT_MOST + 1)
     rows = [
         RuleStatus(
             rule=rule,
@@ -148,7 +165,19 @@ def status(source: Readable, rules: Sequence[Rule], host_clock: HostClock) -> St
     ]
     alive = [beat for beat in beats if now - beat.beat_at <= SILENT_AFTER]
     silent = [beat for beat in beats if now - beat.beat_at > SILENT_AFTER]
-    return Status(now, skew, rows, outbox, alive, silent, failed, guards, pauses)
+    return Status(
+        now=now,
+        host_skew=skew,
+        rules=rows,
+        outbox=outbox,
+        alive=alive,
+        silent=silent,
+        failed=failed,
+        guards=guards,
+        pauses=pauses,
+        reports=reports,
+        report_policy=report_policy,
+    )
 
 
 def added_up(parts: Sequence[Ended]) -> Ended | None:

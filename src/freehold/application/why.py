@@ -26,6 +26,7 @@ from freehold.ports.insight import (
     SeenHold,
 )
 from freehold.ports.ledger import RuleCondition, RuleState
+from freehold.ports.report_insight import CountedBy
 from freehold.ports.straight import STRAIGHT
 
 RECORDS_MOST = 20
@@ -151,7 +152,9 @@ def _known(reading: Reading, rule: Rule, hold_key: str, row: SeenHold | None) ->
         state=reading.figures.states([rule.name]).get(rule.name),
         open=opened[-1] if opened else None,
         last=records[-1] if records else None,
-        happened=sorted(_happened(reading, rule, opened, records), key=lambda one: one.at),
+        happened=sorted(
+            _happened(reading, rule, hold_key, opened, records), key=lambda one: one.at
+        ),
         window=windows[0] if windows else None,
     )
 
@@ -159,6 +162,7 @@ def _known(reading: Reading, rule: Rule, hold_key: str, row: SeenHold | None) ->
 def _happened(
     reading: Reading,
     rule: Rule,
+    hold_key: str,
     opened: Sequence[OpenOperation],
     records: Sequence[EndedOperation],
 ) -> Iterator[Happened]:
@@ -170,6 +174,9 @@ def _happened(
         yield Happened(record.finished_at, _ended(record))
         for event in reading.history.events([number]):
             yield Happened(event.at, f"event {event.type} written, {event.state}")
+        counted = reading.reports.counted_by(rule.name, hold_key, number)
+        if counted is not None:
+            yield Happened(record.finished_at, _counted(counted))
     for one in opened:
         yield Happened(one.found_at, _found(one.id, one.generation))
         yield from _attempts(reading, one.id)
@@ -190,6 +197,11 @@ def _attempts(reading: Reading, operation_id: int) -> Iterator[Happened]:
         code = f" [{one.failure.code}]" if one.failure.code else ""
         what = f"attempt {one.attempt} failed, {one.failure.failure_class}: {one.failure.message}"
         yield Happened(one.failed_at, what + code)
+
+
+def _counted(by: CountedBy) -> str:
+    day = f"the report of {by.tenant or 'nobody'} for {by.report_date}"
+    return f"counted by {day}, which is {by.state}"
 
 
 def _ended(record: EndedOperation) -> str:

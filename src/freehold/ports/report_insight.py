@@ -180,6 +180,7 @@ class ReportFigures:
         oldest_review: date and tenant of the oldest of them.
         unknown_count: sends of which nobody knows the end and that are not in review.
         next_day: the day whose window ends first; None where nobody gets reports.
+        never_began: whether nobody's days are known though somebody could get reports.
     """
 
     states: Mapping[ReportState, int] = field(default_factory=dict)
@@ -189,6 +190,7 @@ class ReportFigures:
     oldest_review: tuple[date, str] | None = None
     unknown_count: int = 0
     next_day: OpenDay | None = None
+    never_began: bool = False
 
 
 @dataclass(frozen=True, slots=True)

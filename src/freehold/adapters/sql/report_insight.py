@@ -225,6 +225,7 @@ class SqlReportsInSight:
             oldest_review=self._named(review[2]) if review else None,
             unknown_count=self._sql.rows("unknown_sends", limit=at_most)[0][0],
             next_day=self._next_day(),
+            never_began=bool(self._sql.rows("nobody_enrolled")[0][0]),
         )
 
     def _named(self, report_id: int) -> tuple[date, str]:

@@ -15,6 +15,7 @@ from freehold.entrypoints.cli.context import invocation
 if TYPE_CHECKING:
     from freehold.application.status import RuleStatus, Status
     from freehold.ports.insight import Ended, Heartbeat
+    from freehold.ports.report_insight import ReportFigures
 
 
 _BUCKETS = (*(f"{bound:g}" for bound in LAG_BOUNDS_SECONDS), "more")
@@ -43,7 +44,8 @@ def status(
     call = invocation(context)
     settings = call.settings()
     with call.ledger(settings) as ledger:
-        seen = judged(read(ledger, settings.rules, SystemClock()))
+        policy = None if settings.report is None else settings.report.policy
+        seen = judged(read(ledger, settings.rules, SystemClock(), policy))
     call.show(as_data(seen), lambda: show(seen))
     if check and seen.findings:
         first, *more = seen.findings
@@ -69,6 +71,7 @@ def as_data(seen: Status) -> dict[str, Any]:
             for beat in (*seen.alive, *seen.silent)
         ],
         "failed_attempts_last_hour": dict(seen.failed),
+        "reports": None if seen.reports is None else _reports_data(seen.reports, seen.now),
         "guards": [
             {"guard": one.kind.value, "rule": one.rule, "tripped_at": one.tripped_at}
             | {"reason": one.reason}
@@ -85,6 +88,17 @@ def as_data(seen: Status) -> dict[str, Any]:
 def age_seconds(at: datetime | None, now: datetime) -> float | None:
     """Return how long ago an instant was, never less than zero."""
     return None if at is None else max(0.0, (now - at).total_seconds())
+
+
+def _reports_data(reports: ReportFigures, now: datetime) -> dict[str, Any]:
+    return {
+        "last_days": {state.value: count for state, count in reports.states.items()},
+        "owed_count": reports.owed_count,
+        "oldest_owed_seconds": age_seconds(reports.oldest_owed_at, now),
+        "review_count": reports.review_count,
+        "unknown_send_count": reports.unknown_count,
+        "next_day_ends_at": None if reports.next_day is None else reports.next_day.window.end_at,
+    }
 
 
 def _rule_data(row: RuleStatus, now: datetime) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from freehold.domain.tallies import lags
 from freehold.entrypoints.cli.context import people
 from freehold.ports.insight import Ended
 from freehold.ports.ledger import RuleCondition
+from freehold.ports.report_insight import ReportFigures
 
 TENANTS_IN_TABLE = 3  # under each rule; `--json` has more
 TENANT_CHARS = 24
@@ -239,6 +240,22 @@ def _lag(seconds: float | None, row: RuleStatus, *, exact: bool = False) -> str:
     return f"[red]{text}[/]" if seconds > row.rule.promise.total_seconds() else text
 
 
+def _reports(reports: ReportFigures, now: datetime) -> str:
+    """Say how the reports of the last days stand, and what is owed."""
+    states = [f"{number(count)} {escape(state)}" for state, count in reports.states.items()]
+    parts = [", ".join(states) or "[dim]none of the last days yet[/]"]
+    if reports.owed_count:
+        since = ""
+        if reports.oldest_owed_at is not None:
+            since = f", the oldest for {span(now - reports.oldest_owed_at)}"
+        parts.append(f"[yellow]{number(reports.owed_count)} owed[/]{since}")
+    if reports.review_count:
+        parts.append(f"[bold red]{number(reports.review_count)} for a person[/]")
+    if reports.unknown_count:
+        parts.append(f"[yellow]{number(reports.unknown_count)} mails unknown[/]")
+    return "; ".join(parts)
+
+
 def _foot(seen: Status) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
@@ -268,6 +285,8 @@ def _foot(seen: Status) -> Table:
         if seen.outbox.pending_count
         else "[dim]nothing waits[/]",
     )
+    if seen.reports is not None:
+        grid.add_row("reports", _reports(seen.reports, seen.now))
     if seen.failed:
         told = ", ".join(f"{number(count)} {escape(kind)}" for kind, count in seen.failed.items())
         grid.add_row("attempts", f"failed in the last hour: [yellow]{told}[/]")

@@ -131,6 +131,13 @@ from (
     where x.state in ('ready', 'retrying', 'unknown') order by x.available_at, x.id limit :limit) w
 where w.state = 'unknown'
 
+-- name: nobody_enrolled
+-- Purpose: tell whether nobody's days are known though somebody could get reports.
+-- Caller: adapters.sql.report_insight, for status
+-- Index: none; it stops at the first row
+select not exists (select 1 from {s}report_calendar)
+   and (exists (select 1 from {s}tenant t where t.active) or exists (select 1 from {s}tally))
+
 -- name: counted_by_report
 -- Purpose: find the report that counts an ended operation.
 -- Caller: adapters.sql.report_insight, for why
