@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
 from freehold.adapters.sql.audit import OF_A_RULE, OF_A_TABLE, OF_THE_LEDGER
 from freehold.application.audit import CHECKS, audit
+from freehold.domain.facts import Facts
+from freehold.domain.facts_text import canonical, facts_digest
 from freehold.ports.audit import Check
 from tests.house.source import ROOT
 
@@ -41,6 +44,16 @@ def report(tenant: str, day: int, expired_count: int = 0) -> str:
     )
 
 
+def froze(facts: str, digest: str) -> str:
+    return (
+        f"update {{s}}report set state = 'frozen', facts = '{facts}', facts_digest = '{digest}',"
+        f" frozen_at = {FAR}"
+    )
+
+
+_NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
+_QUIET = Facts("a", "a", _NOON.date(), _NOON, _NOON, "UTC", "test", _NOON, _NOON)
+NOTHING_DONE = (canonical(_QUIET).decode(), facts_digest(canonical(_QUIET)))
 WINDOW_IN_HAND = (
     "insert into {s}report_calendar (tenant, next_date, start_at, end_at, zone, tz_version)"
     f" values ('a', {DAY[2]})"
@@ -134,6 +147,9 @@ PLANTED: list[tuple[Check, list[str]]] = [
         [report("none of these", 0), f"update {{s}}tally set report_id = {NEWEST}"],
     ),
     (Check.REPORTED_ONCE, [report("a", 0, expired_count=1)]),
+    (Check.FACTS_UNCHANGED, [report("a", 0), froze("{}", "d")]),
+    (Check.FACTS_UNCHANGED, [report("a", 0), froze("{}", facts_digest(b"{}"))]),
+    (Check.FACTS_UNCHANGED, [report("a", 0, 9), froze(*NOTHING_DONE)]),
     (Check.WINDOWS_TILE, [report("a", 0), report("a", 2)]),
     (Check.WINDOWS_TILE, [report("a", 0), WINDOW_IN_HAND]),
     (Check.SUMMARIES_ACCOUNTED, [report("a", 0), TEXT_ATTEMPT]),
@@ -173,7 +189,8 @@ def test_every_check_has_a_planted_violation() -> None:
 
 
 def test_every_check_is_asked() -> None:
-    in_python = {Check.RIGHT_HOLD, Check.NEVER_LOST, Check.ACTIONS_CHAINED}
+    digests = {Check.ACTIONS_CHAINED, Check.FACTS_UNCHANGED}
+    in_python = {Check.RIGHT_HOLD, Check.NEVER_LOST, *digests}
     assert {*OF_THE_LEDGER, *OF_A_RULE, *OF_A_TABLE, *in_python} == set(Check) == set(CHECKS)
 
 

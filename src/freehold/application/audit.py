@@ -52,6 +52,10 @@ CHECKS: dict[Check, tuple[str, str]] = {
         "I17",
         "Every counted release is in its own tenant's report, or in none yet.",
     ),
+    Check.FACTS_UNCHANGED: (
+        "I22",
+        "The facts of every report are as they were frozen, and tell what it counts.",
+    ),
     Check.WINDOWS_TILE: ("I18", "The days of a tenant's reports leave no gap and do not overlap."),
     Check.SUMMARIES_ACCOUNTED: (
         "I24",

@@ -38,6 +38,7 @@ class Check(StrEnum):
     TICKS_FINISH = "ticks-finish"
     TALLIES_EQUAL_RECORDS = "tallies-equal-records"
     REPORTED_ONCE = "reported-once"
+    FACTS_UNCHANGED = "facts-unchanged"
     WINDOWS_TILE = "windows-tile"
     SUMMARIES_ACCOUNTED = "summaries-accounted"
     TENANT_IS_THE_ROWS = "tenant-is-the-rows"

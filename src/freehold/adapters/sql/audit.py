@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
+from freehold.adapters.sql.facts import changed_facts
 from freehold.adapters.sql.holds import rule_slots
 from freehold.adapters.sql.loops import CHAIN_START, STALE_AFTER, act_hash
 from freehold.adapters.sql.mapping import RuleSql
@@ -73,6 +75,8 @@ class SqlAudit:
         """Ask one check about the whole ledger."""
         if check is Check.ACTIONS_CHAINED:
             return self._broken_chain(terms.limit)
+        if check is Check.FACTS_UNCHANGED:
+            return list(islice(changed_facts(self._sql, terms.since or _BEGINNING), terms.limit))
         return self._asked(self._sql, OF_THE_LEDGER.get(check, ()), self._bounds(terms))
 
     def violations_of_rule(self, check: Check, rule: Rule, terms: Terms) -> Sequence[Violation]:

@@ -20,6 +20,7 @@ from freehold.domain.facts import Facts, LateFacts, ReleasedItem, RuleFacts
 from freehold.domain.facts_text import canonical, facts_digest, read_facts, to_microseconds
 from freehold.domain.reports import ReportReason, ReportState
 from freehold.domain.tallies import lags, within_count
+from freehold.ports.audit import Violation
 from freehold.ports.reports import (
     Draft,
     FrozenReport,
@@ -31,6 +32,7 @@ from freehold.ports.reports import (
 )
 
 T = TypeVar("T")
+AUDIT_PAGE = 200  # reports, of 30 kB at most
 
 
 class SqlReports:
@@ -113,6 +115,29 @@ class SqlReports:
         return self._sql.count(
             "end_reports", ids=list(ids), state=state.value, reason=why, now=self._now
         )
+
+
+def changed_facts(runner: Runner, since: datetime) -> Iterator[Violation]:
+    """Find reports, frozen since an instant, whose facts are not those of their digest or count."""
+    after_id = 0
+    while page := runner.rows("facts_kept", after_id=after_id, since=since, limit=AUDIT_PAGE):
+        for report_id, tenant, report_date, facts, kept_digest, count in page:
+            after_id = report_id
+            if why := _what_changed(facts, kept_digest, count or 0):
+                detail = f'the facts of the report of {report_date} of tenant "{tenant}" {why}'
+                yield Violation(None, None, None, detail)
+
+
+def _what_changed(facts: str, kept_digest: str, released_count: int) -> str | None:
+    if facts_digest(facts.encode()) != kept_digest:
+        return "are not those that were frozen"
+    try:
+        told = read_facts(facts).released_count
+    except ValueError:
+        return "cannot be read by this release"
+    if told != released_count:
+        return f"tell {told} released holds, it counts {released_count}"
+    return None
 
 
 @dataclass(slots=True)

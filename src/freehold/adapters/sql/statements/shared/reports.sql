@@ -3,3 +3,12 @@
 -- Caller: adapters.sql.facts, once for many pages of reports
 -- Index: report_assigned
 select p.id, p.expired_count from {s}report p where p.state = 'assigned' order by p.id limit :limit
+
+-- name: facts_kept
+-- Purpose: page through the facts that reports keep.
+-- Caller: adapters.sql.facts, for the audit
+-- Index: the primary key
+select p.id, p.tenant, p.report_date, p.facts, p.facts_digest, p.expired_count
+from {s}report p
+where p.id > :after_id and p.facts is not null and p.frozen_at >= :since
+order by p.id limit :limit
