@@ -31,6 +31,7 @@ from freehold.ports.operations import (
 from freehold.ports.rates import AttachRates
 from freehold.ports.report_calendar import ReportCalendar
 from freehold.ports.reports import Reports
+from freehold.ports.restoring import Restoring
 from freehold.ports.retention import Retention
 from freehold.ports.reviews import FailedAttempt, InReview, Reviews
 from freehold.ports.rulestates import RuleCondition, RuleState, RuleStates
@@ -164,6 +165,11 @@ class Transaction(Protocol):
         Raises:
             RuleRefused: the table or a column is not there.
         """
+        ...
+
+    @property
+    def restoring(self) -> Restoring:
+        """Return the doubts that a restored database leaves."""
         ...
 
     @property

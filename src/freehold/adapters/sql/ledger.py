@@ -25,6 +25,7 @@ from freehold.adapters.sql.own_holds import SqlOwnHolds
 from freehold.adapters.sql.rates import SqlAttachRates
 from freehold.adapters.sql.reading import SqlReading, open_reading
 from freehold.adapters.sql.report_calendar import SqlReportCalendar
+from freehold.adapters.sql.restoring import SqlRestoring
 from freehold.adapters.sql.retention import SqlRetention
 from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.sends import SqlSends
@@ -96,6 +97,11 @@ class SqlTransaction:
     def tenant_rows(self, mapping: TenantMapping) -> SqlTenantRows:
         """Return the customer's table of tenants."""
         return SqlTenantRows(self._ledger.session, mapping)
+
+    @property
+    def restoring(self) -> SqlRestoring:
+        """Return the doubts that a restored database leaves."""
+        return SqlRestoring(self._ledger.runner, self.now)
 
     @property
     def unsubscribed(self) -> SqlUnsubscribed:

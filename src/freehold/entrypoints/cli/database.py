@@ -9,6 +9,7 @@ import typer
 from freehold.domain.errors import CheckFailed
 from freehold.entrypoints.cli.context import invocation
 from freehold.entrypoints.cli.drop import drop
+from freehold.entrypoints.cli.restored import restored
 
 db = typer.Typer(help="The ledger's own tables.", no_args_is_help=True)
 
@@ -16,6 +17,7 @@ db = typer.Typer(help="The ledger's own tables.", no_args_is_help=True)
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     db.command()(drop)
+    db.command()(restored)
     app.add_typer(db, name="db")
 
 
