@@ -14,7 +14,7 @@ with recursive o (tenant, place) as (
     from o where o.tenant is not null and o.place < :limit)
 select f.tenant, f.place, f.is_new from (
     select o.tenant, o.place,
-           not exists (select 1 from {s}report_calendar c where c.tenant = o.tenant) as is_new
+           (select c.tenant from {s}report_calendar c where c.tenant = o.tenant) is null as is_new
     from o where o.tenant is not null offset 0) f
 where f.is_new or f.place = :limit
 order by f.place
@@ -69,7 +69,8 @@ where me.pid = pg_backend_pid()
 -- Purpose: lock rows of one group, passing over those that others have in hand.
 -- Caller: adapters.sql.report_calendar
 -- Index: report_calendar_end, the primary key of tenant
-select c.tenant from {s}report_calendar c left join {s}tenant t on t.id = c.tenant
+select c.tenant from {s}report_calendar c
+left join lateral (select * from {s}tenant t where t.id = c.tenant offset 0) t on true
 where c.active and c.end_at = :end_at and c.start_at = :start_at and c.next_date = :report_date
   and c.zone = :zone and c.tz_version = :tz_version
   and t.zone is not distinct from :tenant_zone::text
@@ -101,7 +102,7 @@ with assigned as (
     returning t.report_id, case when t.at >= :start_at then t.expired_count else 0 end as inside_count)
 update {s}report r set expired_count = c.expired_count
 from (select report_id, sum(inside_count) as expired_count from assigned group by report_id) c
-where r.id = c.report_id
+where r.id = c.report_id and r.id = any (:ids::bigint[])
 
 -- name: move_calendar
 -- Purpose: write another window for rows in hand.
@@ -111,3 +112,27 @@ update {s}report_calendar c
 set next_date = :next_date, start_at = :start_at, end_at = :end_at, zone = :zone,
     tz_version = :tz_version, active = :is_active
 where c.tenant = any (:tenants::text[])
+
+-- name: moved_tenants
+-- Purpose: find tenants that were changed and are no longer as the calendar has them.
+-- Caller: adapters.sql.report_calendar, a few times a minute
+-- Index: tenant_changed, the primary key of the calendar
+select t.id, t.zone, t.active, t.changed_at, {window}, c.active
+from {s}tenant t
+cross join lateral (select * from {s}report_calendar c where c.tenant = t.id offset 0) c
+where t.changed_at >= :since and (t.changed_at, t.id) > (:since, :after)
+  and (t.active <> c.active or (t.active and coalesce(t.zone, :zone) <> c.zone))
+order by t.changed_at, t.id limit :limit
+
+-- name: due_windows
+-- Purpose: gather the tenants whose window is over into groups that share everything.
+-- Caller: adapters.sql.report_calendar, once a pass
+-- Index: report_calendar_end, the primary key of tenant
+select d.next_date, d.start_at, d.end_at, d.zone, d.tz_version,
+       t.zone, t.report_hour, coalesce(t.active, true), count(*)
+from (select c.tenant, {window} from {s}report_calendar c
+      where {is_active} and c.end_at <= :until order by c.end_at, c.tenant limit :limit) d
+left join lateral (select * from {s}tenant t where t.id = d.tenant offset 0) t on true
+group by d.next_date, d.start_at, d.end_at, d.zone, d.tz_version, t.zone, t.report_hour,
+         coalesce(t.active, true)
+order by d.end_at, d.start_at, d.next_date

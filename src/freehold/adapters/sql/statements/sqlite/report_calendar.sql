@@ -105,3 +105,28 @@ update {s}report_calendar
 set next_date = :next_date, start_at = :start_at, end_at = :end_at, zone = :zone,
     tz_version = :tz_version, active = :is_active
 where tenant in (select value from json_each(:tenants))
+
+-- name: moved_tenants
+-- Purpose: find tenants that were changed and are no longer as the calendar has them.
+-- Differs: there is no lateral join, and no other kind of join to choose
+-- Caller: adapters.sql.report_calendar, a few times a minute
+-- Index: tenant_changed, the primary key of the calendar
+select t.id, t.zone, t.active, t.changed_at, {window}, c.active
+from {s}tenant t join {s}report_calendar c on c.tenant = t.id
+where t.changed_at >= :since and (t.changed_at, t.id) > (:since, :after)
+  and (t.active <> c.active or (t.active and coalesce(t.zone, :zone) <> c.zone))
+order by t.changed_at, t.id limit :limit
+
+-- name: due_windows
+-- Purpose: gather the tenants whose window is over into groups that share everything.
+-- Differs: there is no lateral join, and no other kind of join to choose
+-- Caller: adapters.sql.report_calendar, once a pass
+-- Index: report_calendar_end, the primary key of tenant
+select d.next_date, d.start_at, d.end_at, d.zone, d.tz_version,
+       t.zone, t.report_hour, coalesce(t.active, true), count(*)
+from (select c.tenant, {window} from {s}report_calendar c
+      where {is_active} and c.end_at <= :until order by c.end_at, c.tenant limit :limit) d
+left join {s}tenant t on t.id = d.tenant
+group by d.next_date, d.start_at, d.end_at, d.zone, d.tz_version, t.zone, t.report_hour,
+         coalesce(t.active, true)
+order by d.end_at, d.start_at, d.next_date
