@@ -279,8 +279,7 @@ def test_commands_of_maintenance_send_nothing(desk: Desk) -> None:
     assert len(desk.mails()) == 1
 
 
-def test_no_tenant_gets_anything_of_another(alone: Program, database_url: str) -> None:
-    desk = Desk(alone, database_url)
+def test_no_tenant_gets_anything_of_another(desk: Desk) -> None:
     tenants = [
         replace(one, recipients=(f"a@{one.id}.example", f"b@{one.id}.example")) for one in hotels(8)
     ]
