@@ -153,6 +153,7 @@ class ApiDouble:
 def _handler_of(double: ApiDouble) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # one write an answer, or the second waits for an acknowledgement
 
         def setup(self) -> None:
             super().setup()

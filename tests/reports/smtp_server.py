@@ -16,6 +16,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import trustme
@@ -30,7 +31,9 @@ HOST = "localhost"
 _NOTHING = b""  # the answer was given, or nobody will read one
 _AUTH_OFFER = "250-AUTH LOGIN PLAIN"
 CUT = "cut"  # the connection breaks instead of the answer
+SLOW = "slow"  # the usual answer, a while later
 SILENCE = "silence"  # no answer, for as long as the client waits
+SLOW_SECONDS = 0.05
 
 
 class Phase(StrEnum):
@@ -61,7 +64,7 @@ class AcceptedMail:
 
 @dataclass
 class Fault:
-    """What happens at a phase instead of the usual: a reply, CUT or SILENCE."""
+    """What happens at a phase instead of the usual: a reply, CUT, SILENCE or SLOW."""
 
     phase: Phase
     what: str
@@ -78,6 +81,7 @@ class MailServer:
     user: str | None = None
     password: str | None = None
     offers_tls: bool = True
+    offers: str = "LOGIN PLAIN"  # ways to log in
     smtputf8: bool = True
     size_max: int | None = 33_554_432
     accepted: list[AcceptedMail] = field(default_factory=list)
@@ -88,15 +92,11 @@ class MailServer:
     host: str = HOST
 
     def __post_init__(self) -> None:
-        """Draw certificates, start nothing."""
+        """Start nothing."""
         self._faults: list[Fault] = []
-        self._conversations: list[_Conversation] = []
+        self.conversations: list[_Conversation] = []
         self._changed = threading.Condition()
-        authority = trustme.CA()
-        self.server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority.issue_cert(HOST, "127.0.0.1").configure_cert(self.server_tls)
-        self.client_tls = ssl.create_default_context()
-        authority.configure_trust(self.client_tls)
+        self.server_tls, self.client_tls = _tls()
 
     @classmethod
     @contextmanager
@@ -125,7 +125,7 @@ class MailServer:
     async def shut(self) -> None:
         """Close the port and end every conversation."""
         self._listener.close()
-        talking = [one for one in self._conversations if not one.lost.is_set()]
+        talking = [one for one in self.conversations if not one.lost.is_set()]
         for one in talking:
             one.cut()
         await asyncio.gather(*(one.lost.wait() for one in talking))
@@ -136,7 +136,7 @@ class MailServer:
 
     def _converse(self) -> _Conversation:
         starttls = self.tls == "starttls" and self.offers_tls
-        conversation = _Conversation(
+        return _Conversation(
             self,
             _Handler(self),
             hostname="mx.example",
@@ -147,8 +147,6 @@ class MailServer:
             auth_required=bool(self.user) and starttls,
             authenticator=self._authenticate,
         )
-        self._conversations.append(conversation)
-        return conversation
 
     def _authenticate(self, *args: Any) -> AuthResult:
         data = args[-1]
@@ -179,7 +177,7 @@ class MailServer:
 
     def cut_connections(self) -> None:
         """Break every open connection now."""
-        for one in self._conversations:
+        for one in self.conversations:
             if not one.lost.is_set():
                 one.loop.call_soon_threadsafe(one.cut)
 
@@ -212,6 +210,19 @@ class MailServer:
         return None
 
 
+@cache  # drawing keys takes longer than a test
+def _tls() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Return a server's side and that of a client that trusts it, and nobody else."""
+    authority = trustme.CA()
+    server, client = (
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+    )
+    authority.issue_cert(HOST, "127.0.0.1").configure_cert(server)
+    authority.configure_trust(client)
+    return server, client
+
+
 class _Conversation(SMTP):
     """aiosmtpd's protocol with the server's faults before its own answers."""
 
@@ -220,6 +231,11 @@ class _Conversation(SMTP):
         self._server = server
         self._greeted = False
         self.lost = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self not in self._server.conversations:  # STARTTLS makes it a second time
+            self._server.conversations.append(self)
+        super().connection_made(transport)
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
@@ -238,12 +254,17 @@ class _Conversation(SMTP):
                 return
         if status == _NOTHING or (status == _AUTH_OFFER and not self._server.user):
             return
+        if status == _AUTH_OFFER:
+            status = f"250-AUTH {self._server.offers}"
         await super().push(status)
 
     async def goes_wrong(self, phase: Phase, recipient: str | None = None) -> bool:
         """Play the next fault of a phase; tell whether there was one."""
         fault = self._server.fault_at(phase, recipient)
         if fault is None:
+            return False
+        if fault.what == SLOW:
+            await asyncio.sleep(SLOW_SECONDS)
             return False
         if fault.what == CUT:
             self.cut()

@@ -7,6 +7,7 @@ certificates are checked. A failure before the whole body left is TRANSIENT, one
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -256,10 +257,10 @@ def _wait(text: str | None, at: datetime | None) -> timedelta | None:
         return None
     until = _instant(text)
     try:
-        wait = until - at if until and at else timedelta(seconds=float(text))
-    except (ValueError, OverflowError):
+        seconds = (until - at).total_seconds() if until and at else float(text)
+        return timedelta(seconds=min(max(seconds, 0.0), _RETRY_AFTER_MOST.total_seconds()))
+    except ValueError:
         return None
-    return min(max(wait, timedelta(0)), _RETRY_AFTER_MOST)
 
 
 def _host_of(name: str, url: str) -> str:
@@ -267,7 +268,7 @@ def _host_of(name: str, url: str) -> str:
         read = httpx.URL(url)
     except httpx.InvalidURL as error:
         raise UsageError(f"The URL of {name} is none: {error}.") from error
-    if read.scheme not in {"http", "https"} or not read.host:
+    if read.scheme not in {"http", "https"} or not re.fullmatch(r"[\w.:-]+", read.host):
         raise UsageError(f"The URL of {name} must begin with https:// and name a host.")
     if read.scheme == "http" and read.host not in {"localhost", "127.0.0.1", "::1"}:
         raise UsageError(f"The URL of {name} must begin with https://, or the key goes in clear.")

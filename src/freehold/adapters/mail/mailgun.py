@@ -95,8 +95,9 @@ class MailgunTransport:
         except Ended as ended:
             return ended.answer
         items = objects_of(reply.said.get("items"))
+        own_id = message_id(mail.message)
         for one in items:
-            if _is_of(one, mail):
+            if _is_of(one, mail.key, own_id):
                 return Answer(SendOutcome.FOUND, reference=_id_of(one), code="200")
         return _not_found(reply, len(items), tried_at)
 
@@ -116,12 +117,10 @@ class MailgunTransport:
         self._client.close()
 
 
-def _is_of(event: Mapping[str, Any], mail: Mail) -> bool:
+def _is_of(event: Mapping[str, Any], key: str, own_id: str) -> bool:
     """Tell whether an event is of this mail: by our variable, or by its Message-ID."""
-    key = objects_of([event.get("user-variables")])
-    return mail.key in [one.get(_VARIABLE) for one in key] or (
-        _id_of(event) == message_id(mail.message)
-    )
+    variables = objects_of([event.get("user-variables")])
+    return key in [one.get(_VARIABLE) for one in variables] or _id_of(event) == own_id
 
 
 def _id_of(event: Mapping[str, Any]) -> str:

@@ -82,7 +82,8 @@ class PostmarkTransport:
         return self._answer(reply)
 
     def _answer(self, reply: Reply) -> Answer:
-        error, reference = reply.said.get("ErrorCode", 0), reply.said.get("MessageID")
+        said, reference = reply.said.get("ErrorCode", 0), reply.said.get("MessageID")
+        error = said if isinstance(said, int) else -1
         if reply.is_success and error == 0 and isinstance(reference, str):
             return accepted(reference, str(reply.status))
         usual = self._client.usual(reply, f"{reply.status} {error}")

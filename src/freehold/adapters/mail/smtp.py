@@ -73,7 +73,7 @@ class SmtpTransport:
     def promise(self) -> TransportPromise:
         """Promise nothing about repeats."""
         server = self._server
-        longest = _STEPS * server.seconds + server.final_seconds
+        longest = (_STEPS + 1) * server.seconds + server.final_seconds  # 1 for what comes after
         return TransportPromise("smtp", attempt_seconds_max=longest)
 
     def send(self, mails: Iterable[Mail]) -> Iterator[Answer]:
@@ -88,7 +88,7 @@ class SmtpTransport:
             return refused(f"{fault}; a mistake of ours, nothing was sent")
         with TimeLimit(_STEPS * self._server.seconds) as limit:
             try:
-                answer = self._begun(mail, limit).finish(mail, limit)
+                answer = self._begun(mail, limit).finish(mail)
             except Ended as ended:
                 answer = ended.answer
         self._keep(answer)
@@ -119,7 +119,9 @@ class SmtpTransport:
         """Make the connection ready for the next mail, or give it up."""
         if self._kept is not None and answer.outcome is not SendOutcome.ACCEPTED:
             if not self._kept.broken:
-                self._kept.reset()
+                with TimeLimit(self._server.seconds) as limit:
+                    self._kept.watched_by(limit)
+                    self._kept.reset()
             if self._kept.broken:
                 self._drop()
 

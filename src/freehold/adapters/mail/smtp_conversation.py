@@ -3,7 +3,7 @@
 *Invariants*: with `starttls` and `tls` nothing but EHLO and STARTTLS goes in clear; the end of data
 is written by itself, so that a body that broke off is surely not accepted.
 *Source*: RFC 5321, 3207 (STARTTLS), 4954 (AUTH), 3463 (enhanced codes), 6531 (SMTPUTF8). `smtplib`
-gives replies and AUTH; its `sendmail` hides phase and queue id, so it is not used.
+reads the replies; its `sendmail` hides phase and queue id, so it is not used.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import smtplib
 import socket
 import ssl
+from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
@@ -32,12 +33,14 @@ from freehold.ports.mail import Answer, Mail
 Security = Literal["starttls", "tls", "none"]
 _SERVICE_CLOSING = 421
 _START_MAIL_INPUT = 354
+_GO_ON = 334
+_DONE, _LATER, _NEVER = 2, 4, 5  # first digits: RFC 5321 4.2.1
 _TOO_LARGE = 552
 # Whatever the phase: authentication wanted, too weak, failed, or not possible now.
 _OF_THE_ACCOUNT = frozenset({_SERVICE_CLOSING, 454, 530, 534, 535, 538})
 _BEFORE_MAILS = frozenset({"the greeting", "EHLO", "STARTTLS", "AUTH", "MAIL", "NOOP"})
 _ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?:\s|$)")
-_QUEUE_ID = re.compile(r"(?:queued as|queued mail|queue id|\bid[= ])\s*([\w.\-]+)", re.IGNORECASE)
+_QUEUE_ID = re.compile(r"(?:queued as|queue id|\bid[= ])\s*([\w.\-]+)", re.IGNORECASE)
 _QUIT_SECONDS = 2.0
 
 
@@ -102,9 +105,10 @@ class Conversation:
         """
         self._server = server
         self._smtp = smtplib.SMTP(timeout=server.seconds, local_hostname="localhost")
+        self._limit = limit
         self.broken = False
         try:
-            self._connect(limit)
+            self._connect()
             self._log_in()
         except Ended:
             self.hang_up()
@@ -112,30 +116,30 @@ class Conversation:
 
     # ---------------------------------------------------------------------------------- opening
 
-    def _connect(self, limit: TimeLimit) -> None:
+    def _connect(self) -> None:
         server, smtp = self._server, self._smtp
         try:
             smtp.sock = socket.create_connection((server.host, server.port), server.seconds)
             # The end of data is a small write behind a large one; it shall not wait for an answer.
             smtp.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
-            text = f"{self._where} cannot be reached: {_why(error)}"
+            text = f"{self._where} cannot be reached: {self._why(error)}"
             raise Ended(transient(text, everyone=True)) from error
-        limit.watch(smtp.sock)
+        self._limit.watch(smtp.sock)
         smtp.local_hostname = _own_name(smtp.sock)
         if server.security == "tls":
-            self._encrypt(limit)
+            self._encrypt()
         self._done("the greeting", self._ask("the greeting"))
         self._hello()
         if server.security == "starttls":
-            self._start_tls(limit)
+            self._start_tls()
 
     def _hello(self) -> None:
         self._done("EHLO", self._ask("EHLO", self._smtp.local_hostname))
         self._smtp.does_esmtp = True
         self._smtp.esmtp_features = _features(self._last.text)
 
-    def _start_tls(self, limit: TimeLimit) -> None:
+    def _start_tls(self) -> None:
         if not self._smtp.has_extn("starttls"):
             text = (
                 f"{self._where} does not offer STARTTLS, so nothing was sent in clear; set the port"
@@ -143,18 +147,18 @@ class Conversation:
             )
             raise Ended(refused(text, everyone=True))
         self._done("STARTTLS", self._ask("STARTTLS"))
-        self._encrypt(limit)
+        self._encrypt()
         self._hello()
 
-    def _encrypt(self, limit: TimeLimit) -> None:
+    def _encrypt(self) -> None:
         smtp = self._smtp
         assert smtp.sock is not None
         try:
             smtp.sock = self._server.tls.wrap_socket(smtp.sock, server_hostname=self._server.host)
         except (OSError, ValueError) as error:  # ValueError: the peer is gone, or an odd host name
-            text = f"TLS with {self._where} failed: {_why(error)}"
+            text = f"TLS with {self._where} failed: {self._why(error)}"
             raise Ended(transient(text, everyone=True)) from error
-        limit.watch(smtp.sock)
+        self._limit.watch(smtp.sock)
         # What was read ahead in clear is thrown away: it may be an attacker's (CVE-2011-0411).
         if smtp.file is not None:
             smtp.file.close()
@@ -164,22 +168,22 @@ class Conversation:
         server = self._server
         if server.user is None:
             return
-        self._smtp.ehlo_resp = b"said"  # or `login` says EHLO once more
-        try:
-            self._smtp.login(server.user, server.password or "")
-        except smtplib.SMTPAuthenticationError as error:
-            raise Ended(self._answer("AUTH", reply_of(error.smtp_code, _bytes(error)))) from error
-        except smtplib.SMTPServerDisconnected as error:
-            raise Ended(self._lost("AUTH", error)) from error
-        except (smtplib.SMTPException, ValueError) as error:  # ValueError: outside ASCII
-            text = f"{self._where} offers no way to log in that works here: {_why(error)}"
-            text = plain(text, server.password, server.user)
-            raise Ended(refused(text, everyone=True)) from error
-        except OSError as error:
-            raise Ended(self._lost("AUTH", error)) from error
+        offered = self._smtp.esmtp_features.get("auth", "").upper().split()
+        # One mechanism, once: `smtplib.login` would try a wrong password with each that is offered,
+        # which locks accounts. CRAM-MD5 is left out: inside TLS it only weakens.
+        if "PLAIN" in offered:
+            self._done("AUTH", self._ask("AUTH", f"PLAIN {_secret(server, plain_text=True)}"))
+        elif "LOGIN" in offered:
+            user = b64encode(server.user.encode()).decode()
+            self._done("AUTH", self._ask("AUTH", f"LOGIN {user}"), wanted=_GO_ON)
+            self._done("AUTH", self._tell("AUTH", _secret(server, plain_text=False)))
+        else:
+            text = f"{self._where} offers neither AUTH PLAIN nor AUTH LOGIN, so nobody can log in"
+            raise Ended(refused(text, everyone=True))
 
     def watched_by(self, limit: TimeLimit) -> None:
         """Let this limit end what is said from now on."""
+        self._limit = limit
         limit.watch(self._smtp.sock)
 
     # ----------------------------------------------------------------------------------- mailing
@@ -210,7 +214,7 @@ class Conversation:
             options += f" SIZE={len(mail.message)}"
         return options
 
-    def finish(self, mail: Mail, limit: TimeLimit) -> Answer:
+    def finish(self, mail: Mail) -> Answer:
         """Name the recipient, send the message, and return what the server says in the end.
 
         Raises:
@@ -220,9 +224,9 @@ class Conversation:
         self._done("DATA", self._ask("DATA"), wanted=_START_MAIL_INPUT)
         self._write_body(mail.message)
         # From here on the server has it all.
-        limit.watch(None)
+        self._limit.watch(None)
         with TimeLimit(self._server.final_seconds) as final:
-            final.watch(self._smtp.sock)
+            self.watched_by(final)
             return self._end_of_data()
 
     def _write_body(self, message: bytes) -> None:
@@ -243,12 +247,14 @@ class Conversation:
                 smtp.sock.settimeout(server.seconds)
         except (smtplib.SMTPException, OSError) as error:
             self.broken = True
-            text = f"{self._where} had the whole mail, and its answer did not come: {_why(error)}"
+            text = (
+                f"{self._where} had the whole mail, and its answer did not come: {self._why(error)}"
+            )
             return unknown(text)
-        if reply.kind == 2:  # noqa: PLR2004 -- RFC 5321: done
+        if reply.kind == _DONE:
             return accepted(reply.queue_id, reply.codes, self._words("the mail", reply))
         answer = self._answer("the mail", reply)
-        if reply.kind not in {4, 5}:
+        if reply.kind not in {_LATER, _NEVER}:
             self.broken = True
             return unknown(answer.text, answer.code)
         return answer
@@ -284,29 +290,32 @@ class Conversation:
 
     # ----------------------------------------------------------------------------------- replies
 
-    def _ask(self, phase: str, *argument: str) -> Reply:
+    def _ask(self, phase: str, argument: str = "") -> Reply:
         """Say a command (nothing at the greeting), and read the reply."""
+        return self._tell(phase, "" if phase == "the greeting" else f"{phase} {argument}".strip())
+
+    def _tell(self, phase: str, line: str) -> Reply:
         try:
-            if phase != "the greeting":
-                self._smtp.putcmd(phase, *argument)
+            if line:
+                self._smtp.putcmd(line)
             self._last = reply_of(*self._smtp.getreply())
         except (smtplib.SMTPException, OSError) as error:
             raise Ended(self._lost(phase, error)) from error
         return self._last
 
     def _done(self, phase: str, reply: Reply, wanted: int | None = None) -> None:
-        if reply.code == wanted or (wanted is None and reply.kind == 2):  # noqa: PLR2004 -- done
+        if reply.code == wanted or (wanted is None and reply.kind == _DONE):
             return
         raise Ended(self._answer(phase, reply))
 
     def _answer(self, phase: str, reply: Reply) -> Answer:
         """Read a reply that is not the wanted one."""
-        if reply.code == _SERVICE_CLOSING or reply.kind not in {4, 5}:
+        if reply.code == _SERVICE_CLOSING or reply.kind not in {_LATER, _NEVER}:
             self.broken = True
         everyone = reply.code in _OF_THE_ACCOUNT or (
             phase in _BEFORE_MAILS and not (phase == "MAIL" and reply.code == _TOO_LARGE)
         )
-        outcome = SendOutcome.REFUSED if reply.kind == 5 else SendOutcome.TRANSIENT  # noqa: PLR2004 -- RFC 5321: never
+        outcome = SendOutcome.REFUSED if reply.kind == _NEVER else SendOutcome.TRANSIENT
         return Answer(outcome, code=reply.codes, text=self._words(phase, reply), everyone=everyone)
 
     def _words(self, phase: str, reply: Reply) -> str:
@@ -315,8 +324,19 @@ class Conversation:
 
     def _lost(self, phase: str, error: Exception) -> Answer:
         self.broken = True
-        text = f"{self._where} was lost at {phase}, before it had the whole mail: {_why(error)}"
+        text = (
+            f"{self._where} was lost at {phase}, before it had the whole mail: {self._why(error)}"
+        )
         return transient(text, everyone=phase in _BEFORE_MAILS)
+
+    def _why(self, error: Exception) -> str:
+        """Name an error in a few words."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return plain(f"its certificate is not valid ({error.verify_message})")
+        # smtplib turns a time-out into a disconnection, and so does our own limit.
+        if self._limit.over or isinstance(error.__context__ or error, TimeoutError):
+            return "it did not answer in time"
+        return plain(str(error) or type(error).__name__)
 
     @property
     def _where(self) -> str:
@@ -341,15 +361,8 @@ def _features(text: str) -> dict[str, str]:
     return {name.lower(): parameters for name, _, parameters in lines}
 
 
-def _why(error: Exception) -> str:
-    """Name an error in a few words."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return plain(f"its certificate is not valid ({error.verify_message})")
-    if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    return plain(str(error) or type(error).__name__)
-
-
-def _bytes(error: smtplib.SMTPResponseException) -> bytes:
-    text = error.smtp_error
-    return text if isinstance(text, bytes) else text.encode()
+def _secret(server: Server, *, plain_text: bool) -> str:
+    """Write the password as AUTH PLAIN (RFC 4616, with the user) or AUTH LOGIN wants it."""
+    password = (server.password or "").encode()
+    user = (server.user or "").encode()
+    return b64encode(b"\0" + user + b"\0" + password if plain_text else password).decode()
