@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from freehold.domain.errors import UsageError
 from freehold.domain.reports import ReportPolicy
@@ -68,6 +68,7 @@ class SmtpSettings:
         final_timeout: of the reply behind the mail, for which RFC 5321 wants ten minutes.
     """
 
+    name: ClassVar[str] = "smtp"
     host: str
     port: int
     security: Security = "starttls"
@@ -81,6 +82,7 @@ class SmtpSettings:
 class ResendSettings:
     """The service Resend."""
 
+    name: ClassVar[str] = "resend"
     key: Secret
     url: str = "https://api.resend.com"
 
@@ -89,6 +91,7 @@ class ResendSettings:
 class PostmarkSettings:
     """The service Postmark."""
 
+    name: ClassVar[str] = "postmark"
     token: Secret
     stream: str = "outbound"
     url: str = "https://api.postmarkapp.com"
@@ -98,6 +101,7 @@ class PostmarkSettings:
 class MailgunSettings:
     """The service Mailgun."""
 
+    name: ClassVar[str] = "mailgun"
     key: Secret
     domain: str
     url: str = "https://api.mailgun.net"
@@ -107,6 +111,7 @@ class MailgunSettings:
 class MaildirSettings:
     """A folder of mails, for trials."""
 
+    name: ClassVar[str] = "maildir"
     path: str
 
 

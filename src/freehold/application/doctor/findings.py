@@ -64,6 +64,13 @@ class Code(StrEnum):
     DUE_SPELLING = "due-spelling"
     OVERLAP = "overlap"
     STOPPED = "stopped"
+    REPORT_TRANSPORT = "report-transport"
+    REPORT_IN_CLEAR = "report-in-clear"
+    REPORT_RECIPIENTS = "report-recipients"
+    REPORT_NOBODY = "report-nobody"
+    REPORT_UNSUBSCRIBE = "report-unsubscribe"
+    REPORT_SUMMARY = "report-summary"
+    REPORTS = "reports"
     UNREAD = "unread"
     FITS = "fits"
 

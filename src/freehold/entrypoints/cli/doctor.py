@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freehold.domain.errors import CheckFailed
-from freehold.entrypoints.cli.context import invocation
+from freehold.domain.errors import CheckFailed, RefusedByState, UsageError
+from freehold.entrypoints.cli.context import Invocation, invocation
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from freehold.application.doctor import Finding
+    from freehold.application.doctor.reports import ReportSetting
+    from freehold.domain.inventory import Tenant
+    from freehold.settings import Settings
+    from freehold.settings.values_report import ReportSettings
 
 STYLES = {"refuse": "bold red", "warn": "yellow", "ok": "green"}
 
@@ -41,6 +45,7 @@ def doctor(
     """
     from freehold.adapters.system import SystemClock
     from freehold.application.doctor import Severity, examine
+    from freehold.application.doctor.reports import report_findings
     from freehold.bootstrap import handler_problems, open_inspection
     from freehold.entrypoints.cli.pause import read_states
 
@@ -62,10 +67,52 @@ def doctor(
         )
     finally:
         inspection.close()
+    if rule is None and settings.report is not None:
+        found += report_findings(_report_setting(call, settings, settings.report), rules)
     call.show([asdict(one) for one in found], lambda: _print(found))
     refused = sum(one.severity is Severity.REFUSE for one in found)
     if refused:
         raise CheckFailed(f"doctor refused {refused} of {len(found)} findings.")
+
+
+def _report_setting(call: Invocation, settings: Settings, chosen: ReportSettings) -> ReportSetting:
+    """Try the transport, without sending, and read the first tenants."""
+    from freehold.application.doctor.reports import ReportSetting
+    from freehold.settings.values_report import SmtpSettings
+
+    transport = chosen.transport
+    return ReportSetting(
+        policy=chosen.policy,
+        transport=transport.name,
+        trouble=_transport_trouble(settings),
+        in_clear=isinstance(transport, SmtpSettings) and transport.security == "none",
+        asks_model=chosen.summary is not None,
+        tenants=_first_tenants(call, settings),
+    )
+
+
+def _transport_trouble(settings: Settings) -> str | None:
+    from freehold.bootstrap import open_transport
+
+    try:
+        transport = open_transport(settings)
+    except UsageError as error:
+        return str(error)
+    try:
+        return transport.check()
+    finally:
+        transport.close()
+
+
+def _first_tenants(call: Invocation, settings: Settings) -> Sequence[Tenant] | None:
+    """Return the first tenants, or None where there is no ledger to ask yet."""
+    from freehold.application.doctor.reports import TENANTS_LOOKED_AT
+
+    try:
+        with call.ledger(settings) as ledger, ledger.glance() as tx:
+            return tx.tenants.find("", TENANTS_LOOKED_AT)
+    except RefusedByState:
+        return None
 
 
 def _print(found: Sequence[Finding]) -> None:

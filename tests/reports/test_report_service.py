@@ -1,0 +1,148 @@
+"""Reports from a running service and from a crontab, to a real mail server."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.inprocess import Program
+from tests.e2e.running import Running
+from tests.reports.desk import HARBOUR, Desk
+from tests.reports.smtp_server import CUT, MailServer, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SMTP = """[report.smtp]
+host = "{host}"
+port = {port}
+security = "none"
+timeout = "10s"
+final_timeout = "10s"
+"""
+
+
+@pytest.fixture
+def alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Program:
+    """The program in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return Program(tmp_path, monkeypatch, capsys)
+
+
+@contextmanager
+def mailing(alone: Program, url: str) -> Iterator[tuple[Desk, MailServer]]:
+    """A desk with one released hold, whose reports go to a mail server."""
+    with MailServer.started(tls="none") as server:
+        desk = Desk(alone, url, SMTP.format(host=server.host, port=server.port))
+        desk.add(HARBOUR)
+        desk.release("harbour")
+        yield desk, server
+
+
+def trail(desk: Desk) -> str:
+    return desk.freehold("report", "show", "harbour", str(desk.day)).out
+
+
+def test_a_running_service_sends_the_day_s_report(alone: Program, database_url: str) -> None:
+    with mailing(alone, database_url) as (desk, server):
+        with Running(alone.folder) as service:
+            told = service.wait_for("send")
+            (mail,) = server.wait_for_accepted(1)
+            assert (told["state"], told["transport"]) == ("accepted", "smtp")
+            assert service.stop() == 0
+        whole = desk.freehold("report", "show", "harbour", str(desk.day), "--eml", mail.recipient)
+        assert whole.out.replace("\r\n", "\n").encode() == mail.message.replace(b"\r\n", b"\n")
+        shown = desk.freehold("--json", "report", "show", "harbour", str(desk.day)).data
+        (sent,) = shown["sends"]
+        assert sent["mail_digest"] == hashlib.sha256(mail.message).hexdigest()
+        assert mail.queue_id in sent["reference"]
+        assert mail.sender == "reports@freehold.example"
+
+
+def test_one_command_of_a_crontab_releases_and_reports(alone: Program, sqlite_url: str) -> None:
+    with mailing(alone, sqlite_url) as (desk, server):
+        ran = desk.freehold("--json", "run", "--until-idle")
+        assert ran.code == 0, ran.err
+        assert ran.data["reports"]["sends"] == {"accepted": 1}
+        assert len(server.accepted) == 1
+
+
+def test_an_unknown_end_waits_for_a_person_whose_word_ends_it(
+    alone: Program, sqlite_url: str
+) -> None:
+    with mailing(alone, sqlite_url) as (desk, server):
+        server.play(Phase.ACCEPTED, CUT)
+        assert desk.freehold("--json", "report", "run").data["sends"] == {"review": 1}
+        assert desk.states() == [("harbour", "in review")]
+        named = ("harbour", str(desk.day))
+        checked = desk.freehold("status", "--check")
+        assert checked.code == 3
+        assert "A report waits for a person" in checked.out
+        again = desk.freehold("report", "send", *named)
+        assert (again.code, len(server.accepted)) == (6, 1)
+        words = ("--as", "accepted", "--by", "ann", "--reason", "they have it")
+        said = desk.freehold("report", "resolve", *named, *words)
+        assert (said.code, desk.states()) == (0, [("harbour", "sent")]), said.err
+        assert "ann: report resolve of harbour" in trail(desk)
+        assert desk.freehold("report", "resolve", *named, *words).code == 6
+        assert len(server.accepted) == 1
+
+
+def test_a_refused_mail_is_sent_again_on_a_person_s_word(alone: Program, sqlite_url: str) -> None:
+    with mailing(alone, sqlite_url) as (desk, server):
+        server.play(Phase.RCPT, "550 5.1.1 no such user")
+        assert desk.freehold("--json", "report", "run").data["sends"] == {"refused": 1}
+        assert desk.states() == [("harbour", "not sent")]
+        named = ("harbour", str(desk.day), "--recipient", "desk@harbour.example")
+        assert desk.freehold("report", "send", *named).code == 2
+        sent = desk.freehold("report", "send", *named, "--by", "ann", "--reason", "mailbox made")
+        assert (sent.code, desk.states()) == (0, [("harbour", "sent")]), sent.err
+        assert len(server.accepted) == 1
+
+
+def test_a_mail_that_was_surely_not_taken_is_left_for_the_next_run(
+    alone: Program, sqlite_url: str
+) -> None:
+    with mailing(alone, sqlite_url) as (desk, server):
+        server.play(Phase.RCPT, "451 4.3.0 later")
+        first = desk.freehold("report", "run")
+        assert first.code == 4
+        assert "Mails wait for another attempt, the next at" in first.err
+        codes = {desk.freehold("report", "run").code for _ in range(200) if not server.accepted}
+        assert codes <= {0, 4}
+        assert len(server.accepted) == 1
+        assert "attempt 2, send by smtp, accepted" in trail(desk)
+
+
+@pytest.mark.parametrize("whose", [(), ("--tenant", "harbour")], ids=["all", "tenant"])
+def test_a_pause_holds_mails_back_and_nothing_else(
+    alone: Program, sqlite_url: str, whose: tuple[str, ...]
+) -> None:
+    with mailing(alone, sqlite_url) as (desk, server):
+        why = (*whose, "--by", "ann", "--reason", "dispute")
+        assert desk.freehold("pause", "report", *why).code == 0
+        ran = desk.freehold("report", "run")
+        assert ran.code == (4 if whose else 6)
+        assert desk.states() == [("harbour", "sending")]
+        assert not server.accepted
+        assert "The sending of reports" in desk.freehold("status").out
+        assert desk.freehold("resume", "report", *why).code == 0
+        assert "nothing is paused" in desk.freehold("pause", "list").out
+
+
+def test_doctor_tries_the_server_and_names_what_is_missing(alone: Program, sqlite_url: str) -> None:
+    with mailing(alone, sqlite_url) as (desk, _):
+        desk.add(HARBOUR, type(HARBOUR)("pier", "Pier"))
+        found = {one["code"]: one for one in desk.freehold("--json", "doctor").data}
+        assert {"report-in-clear", "report-recipients"} <= set(found)
+        assert "1 tenant has no recipient (pier)" in found["report-recipients"]["sentence"]
+        assert "report-transport" not in found
+    away = desk.freehold("--json", "doctor")
+    codes = {one["code"] for one in away.data}
+    assert (away.code, "report-transport" in codes) == (3, True)
