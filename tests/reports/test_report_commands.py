@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import webbrowser
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from freehold.domain.inventory import Tenant
 from freehold.testing.backdoor import BackDoor
 from tests.e2e.inprocess import Program
 from tests.reports.desk import HARBOUR, Desk
@@ -30,8 +34,18 @@ def desk(alone: Program, database_url: str) -> Desk:
     return desk
 
 
-def test_nothing_is_listed_before_a_day_was_closed(desk: Desk) -> None:
-    assert desk.freehold("report", "list").out == "there is no such report\n"
+@pytest.fixture
+def lite(alone: Program, sqlite_url: str) -> Desk:
+    """Two tenants with a day's holds each, on SQLite."""
+    desk = Desk(alone, sqlite_url)
+    desk.add(HARBOUR, Tenant("pier", "Pier"))
+    desk.release("harbour")
+    desk.release("pier")
+    return desk
+
+
+def test_nothing_is_listed_before_a_day_was_closed(lite: Desk) -> None:
+    assert lite.freehold("report", "list").out == "there is no such report\n"
 
 
 def test_a_mail_arrives_and_the_trail_explains_it(desk: Desk) -> None:
@@ -80,3 +94,119 @@ def test_a_report_is_sent_once_however_often_it_is_asked_for(desk: Desk) -> None
     assert second.code == 0
     assert "was sent, 1 of 1 mails accepted; nothing was sent" in second.out
     assert len(desk.mails()) == 1
+
+
+def test_a_list_is_paged_and_filtered(desk: Desk) -> None:
+    desk.add(Tenant("pier", "Pier"))
+    desk.release("pier")
+    assert desk.freehold("report", "run").code == 0
+    rows: list[tuple[str, str]] = []
+    after: list[str] = []
+    while not rows or after:
+        found = desk.freehold("--json", "report", "list", "--limit", "1", *after).data
+        rows += [(one["report_date"], one["tenant"]) for one in found["reports"]]
+        after = ["--after", found["after"]] if found["after"] else []
+    days = [str(desk.day + timedelta(days=1)), str(desk.day)]
+    assert rows == [(day, tenant) for day in days for tenant in ("pier", "harbour")]
+
+    def listed(*words: str) -> list[tuple[str, str]]:
+        found = desk.freehold("--json", "report", "list", *words).data["reports"]
+        return [(one["report_date"], one["tenant"]) for one in found]
+
+    assert listed("--state", "sent") == [(days[1], "harbour")]
+    assert listed("--date", days[1]) == [(days[1], "pier"), (days[1], "harbour")]
+    assert listed("--tenant", "pier") == [(days[0], "pier"), (days[1], "pier")]
+    assert listed("--tenant", "pier", "--date", days[0], "--state", "sent") == []
+    text = desk.freehold("report", "list", "--date", days[1]).out
+    assert "no recipient" in text
+    assert "1/1" in text
+
+
+def test_before_the_mail_there_is_a_preview_and_after_it_the_mail(lite: Desk) -> None:
+    named = ("report", "show", "harbour", str(lite.day))
+    assert lite.freehold("report", "build", *named[2:]).code == 0
+    page = lite.freehold.folder / "page.html"
+    before = lite.freehold(*named, "--html", "-o", "page.html")
+    assert (before.code, "preview" in before.err) == (0, True)
+    preview = page.read_text("utf-8")
+    assert "Harbour Hotel" in preview
+    assert lite.freehold(*named, "--eml", "desk@harbour.example").code == 2
+    assert lite.freehold("report", "send", *named[2:]).code == 0
+    after = lite.freehold(*named, "--html", "-o", "page.html")
+    assert (after.code, after.err) == (0, "")
+    assert page.read_text("utf-8") == preview
+    assert "Harbour Hotel" in lite.freehold(*named, "--text").out
+
+
+def test_a_page_opens_in_the_browser(lite: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    def browse(url: str) -> bool:
+        opened.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    lite.freehold("report", "build", "harbour", str(lite.day))
+    said = lite.freehold("report", "show", "harbour", str(lite.day), "--html")
+    assert said.out.startswith("opened ")
+    page = Path(opened[0].removeprefix("file://"))
+    assert "Harbour Hotel" in page.read_text("utf-8")
+    shutil.rmtree(page.parent)
+
+
+def test_a_pruned_mail_says_so_and_keeps_its_trail(lite: Desk) -> None:
+    named = ("report", "show", "harbour", str(lite.day))
+    assert lite.freehold("report", "run").code == 0
+    with BackDoor(lite.url) as door:
+        door.execute("update {s}mail set body = null")
+    assert lite.freehold(*named).out.count("(bytes pruned)") == 1
+    refused = lite.freehold(*named, "--html", "-o", "x.html")
+    assert (refused.code, "were pruned" in refused.err) == (6, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("show", "harbour", "yesterday"), 2, "'yesterday' is no day; write it as in 2026-05-01."),
+        (("show", "harbour", "2026-01-01"), 2, "There is no report of tenant 'harbour' for"),
+        (("show", "harbour", "2026-01-01", "--html", "--text"), 2, "Choose one of --html"),
+        (("show", "harbour", "2026-01-01", "-o", "x"), 2, "--output writes a mail into a file"),
+        (("list", "--state", "lost"), 2, "There is no state 'lost'; known states: assigned"),
+        (("list", "--after", "2026-01-01"), 2, "--after takes what a list ends with"),
+        (("build", "harbour", "2099-01-01"), 6, "is not over"),
+        (("build", "nobody-knows", "2026-01-01"), 2, "There is no tenant 'nobody-knows'"),
+        (("build", "harbour", "2026-01-01"), 2, "There is no report of tenant 'harbour' for"),
+        (("send", "harbour", "2026-01-01", "--by", "ann"), 2, "add --recipient"),
+        (
+            ("resolve", "harbour", "2026-01-01", "--as", "lost", "--by", "a", "--reason", "b"),
+            2,
+            "--as 'lost' says nothing; choose one of accepted, resend, abandon.",
+        ),
+        (
+            ("resolve", "harbour", "2026-01-01", "--as", "abandon", "--by", "a", "--reason", "b"),
+            2,
+            "There is no mail of harbour 2026-01-01",
+        ),
+        (("run", "--deadline", "soon"), 2, "--deadline 'soon'"),
+    ],
+)
+def test_mistakes(lite: Desk, words: tuple[str, ...], code: int, said: str) -> None:
+    ended = lite.freehold("report", *words)
+    assert (ended.code, said in ended.err) == (code, True), ended.err
+    assert ended.err.startswith("freehold: ")
+
+
+def test_without_its_table_every_acting_command_says_how_to_turn_reports_on(
+    alone: Program, sqlite_url: str
+) -> None:
+    alone.write("freehold.toml", "[database]", f'url = "{sqlite_url}"', "[holds]")
+    assert alone("db", "upgrade").code == 0
+    for words in (
+        ("report", "run"),
+        ("report", "build", "a", "2026-01-01"),
+        ("report", "send", "a", "2026-01-01"),
+        ("run", "--role", "report"),
+    ):
+        ended = alone(*words)
+        assert (ended.code, "add [report] to freehold.toml" in ended.err) == (2, True), words
+    assert alone("report", "list").code == 0
