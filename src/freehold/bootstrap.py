@@ -293,7 +293,7 @@ def open_summarizer(settings: Settings) -> Summarizer | None:
         raise UsageError(_NEEDS_HTTP) from error
     seconds = chosen.timeout.total_seconds()
     key = chosen.key.read()
-    return OpenAiSummarizer(chosen.url, key, chosen.model, clock=SystemClock(), seconds=seconds)
+    return OpenAiSummarizer(chosen.url, key, chosen.model, seconds=seconds)
 
 
 def join(

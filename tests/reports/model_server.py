@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 
 from freehold.adapters.summary import ANSWER_BYTES_MAX, OpenAiSummarizer
-from freehold.adapters.system import SystemClock
 from freehold.testing.contracts.summaries import TEXT
 from freehold.testing.contracts.summarizers import Play
 
@@ -42,8 +42,14 @@ STATUSES = {Play.BROKEN: 500, Play.BUSY: 429, Play.UNAUTHORISED: 401, Play.MOVED
 class ModelServer:
     """One endpoint; `with` starts and ends it."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            # Shaken in the handler's thread, as its first reading does.
+            self._server.socket = tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._play, self._text = Play.TOLD, TEXT
@@ -65,7 +71,7 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def connect(self, key: str | None = "s3cret-Key_42") -> OpenAiSummarizer:
         return self._keep(self.url, key)
@@ -74,8 +80,7 @@ class ModelServer:
         return self._keep("http://127.0.0.1:1/v1", None)
 
     def _keep(self, url: str, key: str | None) -> OpenAiSummarizer:
-        clock = SystemClock()
-        opened = OpenAiSummarizer(url, key, "small", clock=clock, seconds=PATIENCE_SECONDS)
+        opened = OpenAiSummarizer(url, key, "small", seconds=PATIENCE_SECONDS)
         self._opened.append(opened)
         return opened
 
@@ -114,8 +119,12 @@ class ModelServer:
         handler.send_header("content-type", "application/json")
         if play is Play.MOVED:
             handler.send_header("location", self.url + "/chat/completions")
-        if play is Play.DRIPPING:
-            handler.end_headers()
+        if play in (Play.DRIPPING, Play.DRIPPING_HEADERS):
+            if play is Play.DRIPPING:
+                handler.end_headers()
+            else:
+                handler.flush_headers()
+                handler.wfile.write(b"x-more: ")
             while not self.ended.wait(PATIENCE_SECONDS / 4):
                 handler.wfile.write(b" ")
             return
@@ -151,7 +160,7 @@ class ModelServer:
 
 
 @contextlib.contextmanager
-def model_server() -> Iterator[ModelServer]:
+def model_server(tls: ssl.SSLContext | None = None) -> Iterator[ModelServer]:
     """Run an endpoint for the block."""
-    with ModelServer() as server:
+    with ModelServer(tls) as server:
         yield server

@@ -10,19 +10,22 @@ from __future__ import annotations
 import json
 import math
 import re
+import socket
+import threading
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, Self
 
 import httpx
 
 from freehold.domain.errors import UsageError
 from freehold.ports.summary import Told, Usage
-from freehold.ports.system import HostClock
 
 ANSWER_BYTES_MAX = 256 * 1024
 USAGE_BYTES_MAX = 8 * 1024
 NAME_LENGTH = 200  # characters of a model's name
 CONNECT_SECONDS = 5.0
+TOO_LONG = "the endpoint took too long"
 # OpenAI's newer models refuse `max_tokens` and any temperature but their own; other servers of the
 # shape know `max_tokens`, and some of them nothing else (vLLM before 0.6.3, older Ollama).
 _OPENAI_HOST = "api.openai.com"
@@ -57,16 +60,13 @@ _ENDINGS = {"length": "the answer was cut off", "content_filter": "the endpoint 
 class OpenAiSummarizer:
     """A model behind `POST {url}/chat/completions`; belongs to one thread."""
 
-    def __init__(
-        self, url: str, key: str | None, model: str, *, clock: HostClock, seconds: float = 20.0
-    ) -> None:
+    def __init__(self, url: str, key: str | None, model: str, *, seconds: float = 20.0) -> None:
         """Name the endpoint; nothing is sent yet.
 
         Args:
             url: up to and with the version, such as `https://api.openai.com/v1`.
             key: None for an endpoint that asks for none.
-            seconds: the longest that one call may wait for the next part of an answer, and about
-                the longest that it may take.
+            seconds: the longest that one call may take.
 
         Raises:
             UsageError: the key cannot stand in a header.
@@ -75,7 +75,6 @@ class OpenAiSummarizer:
             raise UsageError("summary.key holds characters that no key has; set it again.")
         self._url = f"{url.rstrip('/')}/chat/completions"
         self._model = model
-        self._clock = clock
         self._seconds = seconds
         self._host = httpx.URL(url).host
         self._client = httpx.Client(
@@ -83,7 +82,10 @@ class OpenAiSummarizer:
             timeout=httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
             follow_redirects=False,
             trust_env=False,
-            transport=httpx.HTTPTransport(retries=0),
+            # A connection for each call: its time limit watches the one that it made.
+            transport=httpx.HTTPTransport(
+                retries=0, limits=httpx.Limits(max_connections=1, max_keepalive_connections=0)
+            ),
         )
 
     def __repr__(self) -> str:
@@ -102,14 +104,11 @@ class OpenAiSummarizer:
     def tell(self, prompt: str, facts: str, output_tokens_max: int) -> Told:
         """Ask once."""
         body = self._body(prompt, facts, output_tokens_max)
-        try:
-            return self._asked(body)
-        except httpx.ConnectError:
-            return _nothing("the endpoint cannot be reached")
-        except httpx.TimeoutException:
-            return _nothing("the endpoint took too long")
-        except (httpx.HTTPError, httpx.InvalidURL):
-            return _nothing("the connection broke before the answer was there")
+        with _TimeLimit(self._seconds) as limit:
+            try:
+                return self._asked(body, limit)
+            except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+                return _nothing(_trouble(error, is_over=limit.is_over))
 
     def close(self) -> None:
         """Give connections back."""
@@ -129,17 +128,62 @@ class OpenAiSummarizer:
             **({} if of_openai else {"temperature": 0}),
         }
 
-    def _asked(self, body: Mapping[str, Any]) -> Told:
-        began = self._clock.monotonic()
+    def _asked(self, body: Mapping[str, Any], limit: _TimeLimit) -> Told:
         raw = bytearray()
-        with self._client.stream("POST", self._url, json=body) as answer:
+        watched = {"trace": limit.trace}
+        with self._client.stream("POST", self._url, json=body, extensions=watched) as answer:
             for part in answer.iter_raw():
                 raw += part
                 if len(raw) > ANSWER_BYTES_MAX:
                     return _nothing("the answer is too long")
-                if self._clock.monotonic() - began > self._seconds:
-                    return _nothing("the endpoint took too long")
-            return _read(answer.status_code, bytes(raw))
+            # Where no length was said, a connection that was shut looks like the end.
+            return _nothing(TOO_LONG) if limit.is_over else _read(answer.status_code, bytes(raw))
+
+
+class _TimeLimit:
+    """Shuts the connection after so long: a time-out of reading starts anew with every byte."""
+
+    def __init__(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self.is_over = False
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._socket = None
+
+    def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Learn the connection as soon as there is one."""
+        if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
+            with self._lock:
+                self._socket = info["return_value"].get_extra_info("socket")
+                self._shut_if_over()
+
+    def _end(self) -> None:
+        with self._lock:
+            self.is_over = True
+            self._shut_if_over()
+
+    def _shut_if_over(self) -> None:
+        if self.is_over and self._socket is not None:
+            with suppress(OSError):
+                # Below TLS, which belongs to the thread that asks.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+def _trouble(error: Exception, *, is_over: bool) -> str:
+    if is_over or isinstance(error, httpx.TimeoutException):
+        return TOO_LONG
+    if isinstance(error, httpx.ConnectError):
+        return "the endpoint cannot be reached"
+    return "the connection broke before the answer was there"
 
 
 def _headers(key: str | None) -> dict[str, str]:

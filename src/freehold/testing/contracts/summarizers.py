@@ -22,6 +22,7 @@ class Play(StrEnum):
     DROPPED = "closes the connection once it has read the request"
     SILENT = "answers nothing within the time"
     DRIPPING = "sends a byte from time to time, and never ends"
+    DRIPPING_HEADERS = "does so before the answer has begun"
     NO_JSON = "answers no JSON"
     NO_MESSAGE = "answers without a message"
     REFUSED = "answers with a refusal"
@@ -98,8 +99,10 @@ class SummarizerContract:
             assert len(endpoint.requests()) == count, play
 
     def test_an_answer_that_never_ends_is_left(self, endpoint: Endpoint) -> None:
-        endpoint.play(Play.DRIPPING)
-        assert endpoint.connect().tell("p", "f", 7).text is None
+        for play in (Play.DRIPPING, Play.DRIPPING_HEADERS):
+            endpoint.play(play)
+            told = endpoint.connect().tell("p", "f", 7)
+            assert (told.text, told.trouble) == (None, "the endpoint took too long"), play
 
     def test_an_endpoint_out_of_reach_is_told(self, endpoint: Endpoint) -> None:
         told = endpoint.connect_unreachable().tell("p", "f", 7)
