@@ -20,6 +20,11 @@ VALUES: dict[str, Any] = {
     "since": NOW,
     "hold_key": "1",
     "id": 1,
+    "tenant": "t",
+    "report_date": "2026-03-09",
+    "least": "0001-01-01",
+    "operation_id": 1,
+    "now": NOW,
 }
 # Statement, and the index that serves it. Heartbeats and acts are few.
 INDEXES = {
@@ -36,6 +41,15 @@ INDEXES = {
     "failed_attempts": "attempt_operation",
     "count_empty_due": "res_due",
     "oldest_due_rows": "res_due",
+    "list_reports": "report_by_date",
+    "newest_reports": "report_by_date",
+    "owed_reports": "report_due",
+    "next_due_report": "report_due",
+    "unfrozen_reports": "report_assigned",
+    "open_reports": "report_open",
+    "unknown_sends": "send_claim",
+    "next_day": "report_calendar_end",
+    "counted_by_report": "hold_key",
 }
 
 

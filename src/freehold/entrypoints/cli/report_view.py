@@ -255,9 +255,11 @@ def _print_sends(console: Console, sends: Sequence[SeenSend]) -> None:
         return
     console.print()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("recipient", "state", "attempts", "by", "reference", "why"):
+    reasons = [_send_reason(one) for one in sends]
+    names = ("recipient", "state", "attempts", "by", "reference", "why")
+    for name in names if any(reasons) else names[:-1]:
         table.add_column(name, overflow="fold", justify="right" if name == "attempts" else "left")
-    for one in sends:
+    for one, reason in zip(sends, reasons, strict=True):
         state = _SENDS.get(one.state, "dim")
         table.add_row(
             escape(one.recipient),
@@ -265,7 +267,7 @@ def _print_sends(console: Console, sends: Sequence[SeenSend]) -> None:
             _count(len(one.attempts)),
             escape(one.transport or "") or NOTHING,
             escape(one.reference or "") or NOTHING,
-            escape(_send_reason(one)),
+            *([escape(reason)] if any(reasons) else []),
         )
     console.print(table)
 
@@ -289,7 +291,7 @@ def _print_trail(console: Console, seen: SeenReport) -> None:
 def _happened(seen: SeenReport) -> Iterator[tuple[datetime, str]]:
     yield (
         seen.assigned_at,
-        f"day closed; nothing earlier was open before {instant(seen.watermark_at)}",
+        f"day closed, watermark {instant(seen.watermark_at)}",
     )
     if seen.frozen_at is not None:
         yield seen.frozen_at, "facts frozen"
