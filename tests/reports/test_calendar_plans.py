@@ -58,7 +58,7 @@ def test_statements_go_by_their_index(place: Place, statistics: str) -> None:
     ledger = SqlLedger(session, Onwards())
     place.clock.at = START.replace(day=11, minute=2)
     closer = Closer(ledger, POLICY, Onwards())
-    closer._followed_since = place.clock.at
+    closer._calendar._followed_since = place.clock.at
     with ledger.transaction() as tx:
         tx.tenants.set([Tenant("t17", "T17", zone="Europe/Berlin"), Tenant("x1", "X1")])
     assert closer.close().report_count == DUE + 1  # and a newcomer from before

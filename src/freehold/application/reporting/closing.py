@@ -9,23 +9,12 @@ waiting: what commits late is in the next report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from freehold.application.prune import frozen
-from freehold.domain.days import (
-    day_at,
-    due_at,
-    is_missed,
-    is_zone,
-    tz_version,
-    window_after,
-    window_anew,
-    window_of,
-    window_up_to,
-)
-from freehold.domain.due_walls import zone_info
+from freehold.application.reporting.calendar import Calendar, closing_of
 from freehold.domain.errors import (
     DatabaseAway,
     DatabaseBusy,
@@ -34,19 +23,19 @@ from freehold.domain.errors import (
     StatementTimedOut,
     UsageError,
 )
-from freehold.domain.reports import ReportPolicy, ReportReason, Window
+from freehold.domain.reports import ReportPolicy, Window
 from freehold.ports.ledger import Ledger, Transaction
-from freehold.ports.report_calendar import Closing, DueGroup, Moved, Newcomer
+from freehold.ports.report_calendar import Closing, DueGroup
 from freehold.ports.system import Boundary, Checkpoint
 from freehold.ports.telemetry import UNHEARD, DatabaseTrouble, ReportsClosed, Telemetry
 
-PAGE = 2_000  # tenants of one transaction
+PAGE = 2_000  # tenants of one transaction, at most
+FIRST_PAGE = 250
+PAGE_SECONDS = (1, 4)  # a page that is quicker, or slower, is made larger, or smaller
 TALLIES_A_TENANT = 10  # reckoned with where the size of a transaction is bounded
 LOOK = 20_000  # rows of the calendar read at once
-LOOK_FOR_NEW_EVERY = timedelta(seconds=60)
-OVERLAP = timedelta(seconds=60)  # a tenant may be changed by a transaction that commits late
 ASK_AGAIN_AFTER = timedelta(seconds=5)
-_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+TRY_AGAIN_AFTER = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +84,7 @@ class Closer:
         self._is_stopping = is_stopping
         batch_limit = ledger.batch_limit
         self._page = PAGE if batch_limit is None else max(batch_limit // TALLIES_A_TENANT, 1)
-        self._looked_at: datetime | None = None
-        self._followed_since = _BEGINNING
-        self._tz_version: str | None = None
+        self._calendar = Calendar(ledger, policy)
 
     def close(self, until: datetime | None = None) -> Closed:
         """Close every window that is over, and may close, page by page.
@@ -111,7 +98,7 @@ class Closer:
             DatabaseAway: the database cannot be reached; try again later.
             DatabaseBusy: others are in the way; try again at once.
         """
-        self.follow()
+        self._calendar.follow()
         report_count = 0
         while True:
             done = self._pass(until)
@@ -131,115 +118,11 @@ class Closer:
             RefusedByState: the day is not over, or may still get releases, or nobody reports.
             UsageError: nobody has heard of the tenant.
         """
-        self.follow(every=timedelta(0))
+        self._calendar.follow(every=timedelta(0))
         count = 0
         while self._build_one(tenant, report_date):
             count += 1
         return count
-
-    # ------------------------------------------------------------------------------ the calendar
-
-    def follow(self, every: timedelta = LOOK_FOR_NEW_EVERY) -> None:
-        """Let the calendar follow the tenants and the tz database.
-
-        Args:
-            every: look no more often than so for what changed.
-        """
-        with self._ledger.glance() as tx:
-            now = tx.now
-        if self._looked_at is not None and timedelta(0) <= now - self._looked_at < every:
-            return
-        if self._tz_version != tz_version():
-            self._follow_tz_database()
-        self._follow_tenants(now)
-        self._enrol()
-        self._looked_at = now
-
-    def _enrol(self) -> None:
-        after: str | None = ""
-        while after is not None:
-            with self._ledger.glance() as tx:
-                newcomers, after = tx.report_calendar.newcomers(after, PAGE)
-                firsts = {one.tenant: self._first(one, tx.now) for one in newcomers}
-            if firsts:
-                with self._ledger.transaction() as tx:
-                    tx.report_calendar.enrol(firsts)
-
-    def _first(self, newcomer: Newcomer, now: datetime) -> Window:
-        """Return the first window: where the last one ended, else the day of the first tally.
-
-        A tally from long before is told with the first report, as from before it.
-        """
-        zone = self._known(newcomer.zone, self._policy.zone)
-        if newcomer.last is not None:
-            return window_after(newcomer.last, zone)
-        info = zone_info(zone)
-        today = day_at(now, info)
-        day = today if newcomer.first_tally_at is None else day_at(newcomer.first_tally_at, info)
-        if not today - timedelta(days=self._policy.catch_up) <= day <= today:
-            day = today
-        first = window_of(day, zone)
-        assert first is not None, "an instant lies in a day that exists"
-        return first
-
-    def _follow_tz_database(self) -> None:
-        after, version = "", tz_version()
-        while True:
-            with self._ledger.glance() as tx:
-                page = tx.report_calendar.outdated(version, after, PAGE)
-            if not page:
-                break
-            anew = {tenant: window_anew(window, window.zone) for tenant, window in page}
-            with self._ledger.transaction() as tx:
-                tx.report_calendar.reckon(anew, {})
-            after = page[-1][0]
-        self._tz_version = version
-
-    def _follow_tenants(self, now: datetime) -> None:
-        since, after = self._followed_since, ""
-        while True:
-            with self._ledger.glance() as tx:
-                page = tx.report_calendar.moved(since, after, self._policy.zone, PAGE)
-            if not page:
-                break
-            self._move(page)
-            since, after = page[-1].changed_at, page[-1].tenant
-        self._followed_since = now - OVERLAP
-
-    def _move(self, moved: Sequence[Moved]) -> None:
-        back = [one for one in moved if one.active and not one.was_active]
-        others = [one for one in moved if one not in back]
-        with self._ledger.transaction() as tx:
-            tx.report_calendar.reckon(
-                {one.tenant: self._anew(one) for one in others},
-                {one.tenant: one.active for one in others},
-            )
-        for one in back:
-            with self._ledger.transaction() as tx:
-                self._bring_back(tx, one)
-
-    def _anew(self, moved: Moved) -> Window:
-        if not moved.active:
-            return moved.window
-        return window_anew(moved.window, self._known(moved.zone, moved.window.zone))
-
-    def _bring_back(self, tx: Transaction, moved: Moved) -> None:
-        """Let a tenant report again; the days in between become one window that is only recorded."""
-        window = self._anew(moved)
-        is_over = window.end_at <= tx.now
-        if is_over:
-            window = window_up_to(window, tx.now, window.zone)
-        tx.report_calendar.reckon({moved.tenant: window}, {moved.tenant: True})
-        group = tx.report_calendar.group_of(moved.tenant)
-        if is_over and group is not None and group.window == window:
-            closing = self._closing(group, tx.now, ReportReason.INACTIVE)
-            tx.report_calendar.close(closing, 1, moved.tenant)
-
-    def _known(self, zone: str | None, otherwise: str) -> str:
-        """Return a tenant's zone, the installation's for none, and another for one unheard of."""
-        if zone is None:
-            return self._policy.zone
-        return zone if is_zone(zone) else otherwise
 
     # --------------------------------------------------------------------------------- one pass
 
@@ -249,7 +132,7 @@ class Closer:
             groups = calendar.due(min(until or tx.now, tx.now), LOOK)
             done = _Pass(tx.now, calendar.watermark() if groups else tx.now)
             if groups and frozen(tx) is not None:
-                done.wait_until(tx.now + LOOK_FOR_NEW_EVERY)
+                done.wait_until(tx.now + TRY_AGAIN_AFTER)
                 return done
         for group in groups:
             if self._is_stopping():
@@ -260,7 +143,7 @@ class Closer:
     def _take(self, group: DueGroup, done: _Pass) -> None:
         """Do what a group needs; what the database refuses of it keeps no other from closing."""
         try:
-            if (window := self._as_it_is_now(group)) is not None:
+            if (window := self._calendar.as_it_is_now(group)) is not None:
                 done.moved_count += self._adjust(group, window)
             elif self._may_close(group.window, done):
                 done.report_count += self._close_group(group, done.now)
@@ -269,15 +152,7 @@ class Closer:
         except DatabaseError as error:
             told = DatabaseTrouble("close reports", type(error).__name__, error.code)
             self._telemetry.tell(told)
-            done.wait_until(done.now + LOOK_FOR_NEW_EVERY)
-
-    def _as_it_is_now(self, group: DueGroup) -> Window | None:
-        """Return what the calendar must have first; None where it is right."""
-        if not group.active:
-            return group.window
-        zone = self._known(group.zone, group.window.zone)
-        is_right = (group.window.zone, group.window.tz_version) == (zone, tz_version())
-        return None if is_right else window_anew(group.window, zone)
+            done.wait_until(done.now + TRY_AGAIN_AFTER)
 
     def _may_close(self, window: Window, done: _Pass) -> bool:
         if _is_closable(window, done.now, done.watermark, self._policy.close_delay):
@@ -297,7 +172,7 @@ class Closer:
         return total
 
     def _close_group(self, group: DueGroup, now: datetime) -> int:
-        closing = self._closing(group, now)
+        closing = closing_of(group, self._policy, now)
         total = 0
         for count in self._pages(closing):
             total += count
@@ -306,38 +181,42 @@ class Closer:
         return total
 
     def _pages(self, closing: Closing) -> Iterator[int]:
-        """Close page after page; one that takes too long is made smaller."""
-        limit = self._page
+        """Close page after page, each so large that it keeps nobody waiting for long."""
+        limit, before = min(self._page, FIRST_PAGE), None
         while not self._is_stopping():
             try:
-                count = self._close_page(closing, limit)
+                count, began_at = self._close_page(closing, limit)
             except StatementTimedOut:
                 if limit == 1:
                     raise
-                limit = max(limit // 8, 1)
+                limit, before = max(limit // 8, 1), None
                 continue
             yield count
             if count < limit:
                 return
+            limit, before = self._fitting(limit, before, began_at), began_at
 
-    def _close_page(self, closing: Closing, limit: int, only: str | None = None) -> int:
+    def _fitting(self, limit: int, before: datetime | None, now: datetime) -> int:
+        """Return the size of the next page, by the time since the one before began."""
+        if before is None:
+            return limit
+        quick, slow = PAGE_SECONDS
+        seconds = (now - before).total_seconds()
+        if seconds > slow:
+            return max(limit // 4, 1)
+        return min(limit * 2, self._page) if seconds < quick else limit
+
+    def _close_page(
+        self, closing: Closing, limit: int, only: str | None = None
+    ) -> tuple[int, datetime]:
+        """Close a page; return how many tenants it had, and when it began."""
         with self._ledger.transaction() as tx:
             if tx.now < closing.window.end_at:  # the clock was set back since
-                return 0
+                return 0, tx.now
             count = tx.report_calendar.close(closing, limit, only)
             if count:
                 self._checkpoint.reach(Boundary.REPORTS_ASSIGNED)
-        return count
-
-    def _closing(
-        self, group: DueGroup, now: datetime, reason: ReportReason | None = None
-    ) -> Closing:
-        window = group.window
-        hour = self._policy.hour if group.hour is None else group.hour
-        if reason is None and is_missed(window, now, self._policy.catch_up, window.zone):
-            reason = ReportReason.MISSED
-        after = window_after(window, window.zone)
-        return Closing(group, window, after, due_at(window, hour), reason)
+        return count, tx.now
 
     def _tell(self, closing: Closing, count: int) -> None:
         window, reason = closing.window, closing.reason
@@ -353,7 +232,7 @@ class Closer:
             group = tx.report_calendar.group_of(tenant)
             if group is None:
                 raise _nobody(tx, tenant)
-            if (anew := self._as_it_is_now(group)) is not None:
+            if (anew := self._calendar.as_it_is_now(group)) is not None:
                 tx.report_calendar.reckon({tenant: anew}, {tenant: group.active})
             window = anew or group.window
             if window.report_date > report_date:
@@ -362,10 +241,9 @@ class Closer:
             group = tx.report_calendar.group_of(tenant)
         if group is None:
             return True  # inactive since a moment ago; the next call says so
-        closing = self._closing(
-            group, window.end_at if report_date == window.report_date else tx.now
-        )
-        if not self._close_page(closing, 1, tenant):
+        asked_at = window.end_at if report_date == window.report_date else tx.now
+        closing = closing_of(group, self._policy, asked_at)
+        if not self._close_page(closing, 1, tenant)[0]:
             raise RefusedByState(
                 f"The day {window.report_date} of tenant {tenant!r} is in the hands of another "
                 "process; try again in a moment."
