@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from freehold.testing.backdoor import BackDoor
 from tests.e2e.inprocess import Program
 from tests.e2e.running import Running
 from tests.reports.desk import HARBOUR, Desk
@@ -146,3 +148,25 @@ def test_doctor_tries_the_server_and_names_what_is_missing(alone: Program, sqlit
     away = desk.freehold("--json", "doctor")
     codes = {one["code"] for one in away.data}
     assert (away.code, "report-transport" in codes) == (3, True)
+
+
+def test_trouble_in_one_step_keeps_no_mail_back(alone: Program, sqlite_url: str) -> None:
+    with mailing(alone, sqlite_url) as (desk, server):
+        assert desk.freehold("report", "build", "harbour", str(desk.day)).code == 0
+        with BackDoor(sqlite_url) as door:
+            door.execute("alter table {s}report_calendar rename to gone")
+        ran = desk.freehold("--json", "report", "run")
+        assert (ran.data["sends"], len(server.accepted)) == ({"accepted": 1}, 1)
+        assert (ran.code, "report, close: The database refused" in ran.err) == (6, True), ran.err
+
+
+def test_a_limit_ends_a_run_and_the_next_one_goes_on(alone: Program, sqlite_url: str) -> None:
+    with mailing(alone, sqlite_url) as (desk, server):
+        both = replace(HARBOUR, recipients=("a@harbour.example", "b@harbour.example"))
+        desk.add(both)
+        first = desk.freehold("report", "run", "--limit", "1")
+        assert (first.code, len(server.accepted)) == (4, 1)
+        second = desk.freehold("report", "run")
+        assert (second.code, len(server.accepted)) == (0, 2)
+        assert {one.recipient for one in server.accepted} == set(both.recipients)
+        assert desk.freehold("report", "run", "--deadline", "5s").out == "no report is due\n"
