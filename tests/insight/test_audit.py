@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import zlib
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +15,7 @@ from freehold.application.audit import CHECKS, audit
 from freehold.domain.facts import Facts
 from freehold.domain.facts_text import canonical, facts_digest
 from freehold.ports.audit import Check
+from freehold.testing.backdoor import BackDoor
 from tests.house.source import ROOT
 
 if TYPE_CHECKING:
@@ -69,6 +72,34 @@ MAIL_WITH_TEXT = (
     f" values ({NEWEST}, 'en', 's', 'd', 1, (select max(id) from {{s}}summary_attempt), {FAR})"
 )
 
+MAIL = (
+    "insert into {s}mail (report_id, locale, subject, body_digest, byte_count, frozen_at)"
+    f" values ({NEWEST}, 'en', 's', 'd', 1, {FAR})"
+)
+SENT = f"update {{s}}report set state = 'sent', facts = '{NOTHING_DONE[0]}', frozen_at = {FAR}"
+OF_SEND = "(select max(id) from {s}send)"
+
+
+def send(state: str) -> str:
+    return (
+        "insert into {s}send (report_id, recipient, message_key, head, mail_digest, state,"
+        f" available_at, changed_at) values ({NEWEST}, 'a@x', 'k', 'h', 'd', '{state}', {LONG_AGO},"
+        f" {FAR})"
+    )
+
+
+def tried(attempt: int, outcome: str = "accepted", kind: str = "send") -> str:
+    ended = f"{FAR}, '{outcome}'" if outcome else "null, null"
+    return (
+        "insert into {s}send_attempt (send_id, attempt, kind, transport, started_at, ended_at,"
+        f" outcome) values ({OF_SEND}, {attempt}, '{kind}', 'x', {FAR}, {ended})"
+    )
+
+
+LEASED = (
+    "update {s}send set state = 'leased', state_before = 'ready', lease_token = 1,"
+    f" leased_until = {LONG_AGO}"
+)
 PLANTED: list[tuple[Check, list[str]]] = [
     (Check.NEVER_EARLY, [f"update {{s}}record set due_at = {FAR} {ENDED}"]),
     (Check.NEVER_EARLY, [f"update {{s}}record set due_at = null {ENDED}"]),
@@ -152,6 +183,14 @@ PLANTED: list[tuple[Check, list[str]]] = [
     (Check.FACTS_UNCHANGED, [report("a", 0, 9), froze(*NOTHING_DONE)]),
     (Check.WINDOWS_TILE, [report("a", 0), report("a", 2)]),
     (Check.WINDOWS_TILE, [report("a", 0), WINDOW_IN_HAND]),
+    (Check.MAILED_ONCE, [report("a", 0), MAIL, send("accepted"), tried(1), tried(2)]),
+    (Check.SENDS_AGREE, [report("a", 0), MAIL, send("accepted"), tried(1, "transient")]),
+    (Check.SENDS_AGREE, [report("a", 0), MAIL, send("refused"), tried(1)]),
+    (Check.SENDS_AGREE, [report("a", 0), MAIL, send("refused"), SENT]),
+    (Check.SENDS_AGREE, [report("a", 0), MAIL, send("unknown"), SENT]),
+    (Check.SENDS_MOVE, [report("a", 0), MAIL, send("unknown")]),
+    (Check.SENDS_MOVE, [report("a", 0), MAIL, send("ready"), LEASED]),
+    (Check.SENDS_MOVE, [report("a", 0), MAIL, send("review"), tried(1, "")]),
     (Check.SUMMARIES_ACCOUNTED, [report("a", 0), TEXT_ATTEMPT]),
     (Check.SUMMARIES_ACCOUNTED, [report("a", 0), TEXT_ATTEMPT, TOLD, MAIL_WITH_TEXT]),
     (Check.TENANT_IS_THE_ROWS, [f"update {{s}}operation set tenant = 'other' {OPEN}"]),
@@ -184,12 +223,39 @@ def test_a_planted_violation_is_found(shop: Shop, check: Check, statements: list
     assert check in broken(shop)
 
 
+@pytest.mark.parametrize(
+    ("kept", "digest", "copy_digest"),
+    [
+        (zlib.compress(b"body"), "other", sha256(b"hbody").hexdigest()),
+        (zlib.compress(b"body"), sha256(b"body").hexdigest(), "other"),
+        (b"junk", sha256(b"body").hexdigest(), sha256(b"hbody").hexdigest()),
+    ],
+    ids=["body", "copy", "junk"],
+)
+def test_changed_bytes_of_a_mail_are_found(
+    shop: Shop, kept: bytes, digest: str, copy_digest: str
+) -> None:
+    shop.run(report("a", 0), MAIL, send("accepted"), tried(1))
+    with BackDoor(shop.url) as door:
+        door.execute(
+            "update {s}mail set body = :kept, body_digest = :digest", kept=kept, digest=digest
+        )
+        door.execute("update {s}send set mail_digest = :digest", digest=copy_digest)
+        assert set(broken(shop)) == {Check.MAILS_UNCHANGED}
+        right = [sha256(one).hexdigest() for one in (b"body", b"hbody")]
+        body = zlib.compress(b"body")
+        door.execute("update {s}mail set body = :b, body_digest = :d", b=body, d=right[0])
+        door.execute("update {s}send set mail_digest = :d", d=right[1])
+    assert broken(shop) == {}
+
+
 def test_every_check_has_a_planted_violation() -> None:
-    assert {check for check, _ in PLANTED} == set(Check)
+    elsewhere = {Check.MAILS_UNCHANGED}  # test_changed_bytes_of_a_mail_are_found
+    assert {check for check, _ in PLANTED} | elsewhere == set(Check)
 
 
 def test_every_check_is_asked() -> None:
-    digests = {Check.ACTIONS_CHAINED, Check.FACTS_UNCHANGED}
+    digests = {Check.ACTIONS_CHAINED, Check.FACTS_UNCHANGED, Check.MAILS_UNCHANGED}
     in_python = {Check.RIGHT_HOLD, Check.NEVER_LOST, *digests}
     assert {*OF_THE_LEDGER, *OF_A_RULE, *OF_A_TABLE, *in_python} == set(Check) == set(CHECKS)
 

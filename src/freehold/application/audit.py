@@ -57,6 +57,13 @@ CHECKS: dict[Check, tuple[str, str]] = {
         "The facts of every report are as they were frozen, and tell what it counts.",
     ),
     Check.WINDOWS_TILE: ("I18", "The days of a tenant's reports leave no gap and do not overlap."),
+    Check.MAILED_ONCE: (
+        "I19",
+        "No recipient's mail of a report was accepted twice, unless a person wanted that.",
+    ),
+    Check.SENDS_AGREE: ("I21", "Reports, sends and attempts agree on what was accepted."),
+    Check.MAILS_UNCHANGED: ("I22", "Every mail that is kept is as it was frozen."),
+    Check.SENDS_MOVE: ("I23", "No send rests: its end is known, near, or a person's to say."),
     Check.SUMMARIES_ACCOUNTED: (
         "I24",
         "Every call of a model was closed, and mails hold accepted texts on their own facts.",

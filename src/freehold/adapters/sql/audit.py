@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
+from freehold.adapters.sql.audit_mails import changed_mails
 from freehold.adapters.sql.facts import changed_facts
 from freehold.adapters.sql.holds import rule_slots
 from freehold.adapters.sql.loops import CHAIN_START, STALE_AFTER, act_hash
@@ -43,6 +44,9 @@ OF_THE_LEDGER: dict[Check, tuple[str, ...]] = {
     Check.TALLIES_EQUAL_RECORDS: ("tally_differs", "record_without_tally"),
     Check.REPORTED_ONCE: ("tally_of_wrong_report", "report_counts_wrongly"),
     Check.WINDOWS_TILE: ("windows_apart", "calendar_apart"),
+    Check.MAILED_ONCE: ("accepted_twice",),
+    Check.SENDS_AGREE: ("accepted_by_nobody", "acceptance_overlooked", "report_without_its_sends"),
+    Check.SENDS_MOVE: ("send_lease_not_returned", "send_rests", "send_attempt_left_open"),
     Check.SUMMARIES_ACCOUNTED: ("summary_left_open", "summary_of_nothing"),
 }
 # What asks old records for events, which are pruned sooner.
@@ -77,6 +81,8 @@ class SqlAudit:
             return self._broken_chain(terms.limit)
         if check is Check.FACTS_UNCHANGED:
             return list(islice(changed_facts(self._sql, terms.since or _BEGINNING), terms.limit))
+        if check is Check.MAILS_UNCHANGED:
+            return list(islice(changed_mails(self._sql, terms.since or _BEGINNING), terms.limit))
         return self._asked(self._sql, OF_THE_LEDGER.get(check, ()), self._bounds(terms))
 
     def violations_of_rule(self, check: Check, rule: Rule, terms: Terms) -> Sequence[Violation]:
