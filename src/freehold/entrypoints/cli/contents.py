@@ -35,7 +35,7 @@ PANELS = {
         "guard": "See and release what froze releases.",
         "pause": "Pause a role, a rule or a tenant; list what is paused.",
         "resume": "End a pause.",
-        "prune": "Remove records, attempts, events and runs by age.",
+        "prune": "Remove records, attempts, events, mails and runs by age.",
     },
     "Report": {
         "report": "See, build, send and resolve the daily reports.",

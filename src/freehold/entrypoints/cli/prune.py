@@ -27,7 +27,7 @@ def prune(
         bool, typer.Option("--dry-run", help="Count what would go; remove nothing.")
     ] = False,
 ) -> None:
-    """Remove old records, attempts, events and runs, as `freehold run` does once a day.
+    """Remove old records, attempts, events, mails and runs, as `freehold run` does once a day.
 
     Only what two readings of the clock, an hour apart, call old enough; open work never.
 
