@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,18 +53,24 @@ def trail(desk: Desk) -> str:
 
 def test_a_running_service_sends_the_day_s_report(alone: Program, database_url: str) -> None:
     with mailing(alone, database_url) as (desk, server):
+        addresses = tuple(f"desk{number}@harbour.example" for number in range(6))
+        desk.add(replace(HARBOUR, recipients=addresses))
+        text = (alone.folder / "freehold.toml").read_text("utf-8")
+        alone.write("freehold.toml", text.replace("hour = 0", "hour = 0\nsenders = 2"))
         with Running(alone.folder) as service:
             told = service.wait_for("send")
-            (mail,) = server.wait_for_accepted(1)
+            mails = server.wait_for_accepted(len(addresses))
             assert (told["state"], told["transport"]) == ("accepted", "smtp")
             assert service.stop() == 0
-        whole = desk.freehold("report", "show", "harbour", str(desk.day), "--eml", mail.recipient)
-        assert whole.out.replace("\r\n", "\n").encode() == mail.message.replace(b"\r\n", b"\n")
-        shown = desk.freehold("--json", "report", "show", "harbour", str(desk.day)).data
-        (sent,) = shown["sends"]
-        assert sent["mail_digest"] == hashlib.sha256(mail.message).hexdigest()
-        assert mail.queue_id in sent["reference"]
-        assert mail.sender == "reports@freehold.example"
+        assert sorted(one.recipient for one in mails) == sorted(addresses)
+        assert {one.sender for one in mails} == {"reports@freehold.example"}
+        named = ("report", "show", "harbour", str(desk.day))
+        sends = {one["recipient"]: one for one in desk.freehold("--json", *named).data["sends"]}
+        for mail in mails:
+            assert sends[mail.recipient]["mail_digest"] == sha256(mail.message).hexdigest()
+            assert mail.queue_id in sends[mail.recipient]["reference"]
+        whole = desk.freehold(*named, "--eml", mails[0].recipient).out
+        assert whole.replace("\r\n", "\n").encode() == mails[0].message.replace(b"\r\n", b"\n")
 
 
 def test_one_command_of_a_crontab_releases_and_reports(alone: Program, sqlite_url: str) -> None:

@@ -21,6 +21,7 @@ from freehold.adapters.sql.loops import SqlActions, SqlRuleStates, SqlTicks, Sql
 from freehold.adapters.sql.operations import SqlOperations
 from freehold.adapters.sql.own_holds import SqlOwnHolds
 from freehold.adapters.sql.postgres import PostgresSession
+from freehold.adapters.sql.report_insight import SqlReportsInSight
 from freehold.adapters.sql.retention import SqlRetention
 from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Clock, DatabaseClock, Session
@@ -43,6 +44,7 @@ from freehold.ports.ledger import (
     Workers,
 )
 from freehold.ports.queue import Delivery, Queue
+from freehold.ports.report_insight import ReportsInSight
 from freehold.ports.retention import Retention
 from freehold.ports.system import Checkpoint, Dice, HostClock, Pause
 from freehold.ports.telemetry import UNHEARD, Telemetry
@@ -101,6 +103,10 @@ def retention_is_its_port(retention: SqlRetention) -> Retention:
 
 def listeners_are_their_port(logs: LogLines, everybody: Everybody) -> list[Telemetry]:
     return [logs, everybody, UNHEARD]
+
+
+def reports_are_their_port(reports: SqlReportsInSight) -> ReportsInSight:
+    return reports
 
 
 def queue_is_its_port(queue: FaultyQueue) -> Queue:

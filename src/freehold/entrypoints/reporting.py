@@ -37,6 +37,7 @@ from freehold.settings import Settings
 from freehold.settings.values_report import ReportSettings, SummarySettings
 
 LOOK_AGAIN = timedelta(seconds=15)  # for days and mails that another process made
+LOOK_SECONDS_LEAST = 0.1  # while another sender locks what is available
 SENDS_A_PASS = 100
 ASK_AGAIN_SECONDS = 30.0  # whether a report without a paragraph waits
 _MICROS = 1_000_000
@@ -205,4 +206,5 @@ def until_send(sent: Sent, now: datetime) -> float:
     if sent.is_paused or sent.next_at is None:
         return most
     next_at = max(sent.next_at, sent.parked_until or sent.next_at)
-    return min(most, max(0.0, (next_at - now).total_seconds()))
+    least = 0.0 if sent.counts else LOOK_SECONDS_LEAST
+    return min(most, max(least, (next_at - now).total_seconds()))
