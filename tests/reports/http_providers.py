@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from freehold.testing.contracts.transports import Arrived
 
 Said = tuple[int, dict[str, Any]]
+REDIRECTS = (302, 307)
 CUTS = (Fault.ACCEPT_THEN_CUT, Fault.CUT, Fault.SILENT)
 
 
@@ -127,6 +128,11 @@ class ApiDouble:
                 return one[0]
         return None
 
+    def extra_headers(self, status: int) -> Mapping[str, str]:
+        """Return what an answer carries beside its content."""
+        headers = {} if self.retry_after is None else {"Retry-After": self.retry_after}
+        return headers | ({"Location": f"{self.url}/elsewhere"} if status in REDIRECTS else {})
+
     def indexed(self, delay: timedelta) -> Sequence[Accepted]:
         """Return what the index has by now, the newest first."""
         return [one for one in reversed(self.accepted) if self.now - one.at >= delay]
@@ -184,8 +190,8 @@ def _handler_of(double: ApiDouble) -> type[BaseHTTPRequestHandler]:
             self.send_header("Date", format_datetime(double.now, usegmt=True))
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
-            if double.retry_after is not None:
-                self.send_header("Retry-After", double.retry_after)
+            for name, value in double.extra_headers(status).items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
 

@@ -170,6 +170,13 @@ def test_odd_answers_raise_nothing_and_accept_nothing(kind: str) -> None:
 
 
 @every_kind
+@pytest.mark.parametrize("status", [302, 307])
+def test_a_redirect_is_not_followed(kind: str, status: int) -> None:
+    answer = answered(kind, status, {"message": "moved"})
+    assert (answer.outcome, answer.everyone) == (REFUSED, True)
+
+
+@every_kind
 def test_an_error_after_accepting_is_unknown(kind: str) -> None:
     with running(kind) as (double, transport):
         double.answer_next(500, {"message": "sorry"}, accept=True)
@@ -220,6 +227,8 @@ def test_a_drip_ends_in_the_promised_time(kind: str) -> None:
 def test_no_proxy_is_taken_from_the_environment(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
     with running(kind) as (_, transport):
         assert send(transport, mail(1))[0].outcome is ACCEPTED
 
