@@ -30,7 +30,7 @@ from freehold.ports.system import Boundary, Checkpoint
 from freehold.ports.telemetry import UNHEARD, DatabaseTrouble, ReportsClosed, Telemetry
 
 PAGE = 2_000  # tenants of one transaction, at most
-FIRST_PAGE = 250
+FIRST_PAGE = 50
 PAGE_SECONDS = (1, 4)  # a page that is quicker, or slower, is made larger, or smaller
 TALLIES_A_TENANT = 10  # reckoned with where the size of a transaction is bounded
 LOOK = 20_000  # rows of the calendar read at once
