@@ -12,14 +12,13 @@ import json
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, date, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from freehold.domain.facts import FACTS_VERSION, Facts, LateFacts, ReleasedItem, RuleFacts
 
 _SECONDS = "_seconds"
 _MICROSECONDS = "_us"  # what such a field is called in the text
 _PARTS: dict[str, type] = {"rules": RuleFacts, "late": LateFacts, "items": ReleasedItem}
-T = TypeVar("T")
 
 
 def canonical(facts: Facts) -> bytes:
@@ -42,7 +41,8 @@ def read_facts(text: str) -> Facts:
     kept = json.loads(text)
     if not isinstance(kept, dict) or kept.get("version") != FACTS_VERSION:
         raise ValueError("these are no facts of a version that this release reads")
-    return _read(Facts, kept, **{name: _part(name, kept[name]) for name in _PARTS})
+    found: Facts = _read(Facts, kept, **{name: _part(name, kept[name]) for name in _PARTS})
+    return found
 
 
 def to_microseconds(seconds: float | None) -> float | None:
@@ -73,9 +73,9 @@ def _instant_text(instant: datetime) -> str:
     return text + "Z"
 
 
-def _read(kind: type[T], kept: dict[str, Any], **known: Any) -> T:
+def _read(kind: Any, kept: dict[str, Any], **known: Any) -> Any:
     """Read one dataclass; what is known already is taken as it is."""
-    names = [one.name for one in fields(kind) if one.name not in known]  # type: ignore[arg-type]
+    names = [one.name for one in fields(kind) if one.name not in known]
     return kind(**known, **{name: _value(name, kept) for name in names})
 
 
