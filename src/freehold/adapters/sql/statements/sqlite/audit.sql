@@ -39,7 +39,9 @@ limit :limit
 -- Index: system catalogue
 with wanted (place, names) as (
     values ('operation', 'rule,hold_key,digest'), ('outbox', 'operation_id,type'),
-           ('tick', 'schedule,logical_time'), ('action', 'hash'))
+           ('tick', 'schedule,logical_time'), ('action', 'hash'),
+           ('report', 'tenant,report_date'), ('send', 'report_id,recipient'),
+           ('send', 'message_key'))
 select null, null, null, 'no unique index on ' || w.place || ' (' || w.names || ')'
 from wanted w
 where not exists (
