@@ -183,7 +183,7 @@ def test_trouble_of_the_account_costs_one_request_and_no_attempt(room: Room, fau
     assert room.mailbox.asked() == ["a@x"]
     assert sorted(room.states().values()) == ["ready"] * 5 + ["retrying"]
     assert [event for event in heard.events if isinstance(event, TransportParked)]
-    assert room.rows("select try_count from {s}send where recipient = 'a@x'") == [(0,)]
+    assert room.rows("select spent_count from {s}send where recipient = 'a@x'") == [(0,)]
     room.mailbox.calm()
     room.clock.instant += 15 * MINUTE
     sender.send(100)

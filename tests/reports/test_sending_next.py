@@ -83,24 +83,24 @@ def test_refused_is_an_end_with_the_providers_reason() -> None:
 
 
 def test_transient_trouble_waits_by_the_delays_or_as_long_as_asked() -> None:
-    waits = [after(LATER, tried(NONE, try_count=n)).available_at for n in range(5)]
+    waits = [after(LATER, tried(NONE, spent_count=n)).available_at for n in range(5)]
     assert waits == [NOW + timedelta(seconds=s) for s in (10, 30, 90, 270, 810)]
     asked = Heard(SendOutcome.TRANSIENT, retry_after=HOUR)
     assert after(asked, tried(NONE)).available_at == NOW + HOUR
-    assert after(replace(asked, retry_after=MINUTE), tried(NONE, try_count=3)) == Rest(
+    assert after(replace(asked, retry_after=MINUTE), tried(NONE, spent_count=3)) == Rest(
         SendState.RETRYING, "not now: ", NOW + timedelta(seconds=270)
     )
 
 
 def test_attempts_are_used_up_once() -> None:
-    assert after(LATER, tried(NONE, try_count=5)).state is SendState.REVIEW
-    standing = Standing(SendState.RETRYING, NOW, try_count=6)
+    assert after(LATER, tried(NONE, spent_count=5)).state is SendState.REVIEW
+    standing = Standing(SendState.RETRYING, NOW, spent_count=6)
     assert planned(standing, Terms(NONE), NOW) == Rest(SendState.REVIEW, USED_UP)
 
 
 def test_trouble_of_everyone_parks_without_an_attempt_until_a_day_is_over() -> None:
     for heard in (QUOTA, replace(REFUSED, everyone=True)):
-        rest = after(heard, tried(NONE, try_count=5))
+        rest = after(heard, tried(NONE, spent_count=5))
         assert (rest.state, rest.counts) == (SendState.RETRYING, False)
         assert rest.available_at == NOW + EVERYONE_PAUSE
     late = NOW + 24 * HOUR
@@ -145,7 +145,7 @@ def test_a_window_counts_from_the_first_attempt_with_room_for_one() -> None:
 
 
 def test_a_replay_comes_at_once_where_its_window_ends_before_the_delay() -> None:
-    case = tried(SHORT, AttemptKind.REPLAY, SendState.UNKNOWN, try_count=3, first_tried_at=NOW)
+    case = tried(SHORT, AttemptKind.REPLAY, SendState.UNKNOWN, spent_count=3, first_tried_at=NOW)
     assert after(UNKNOWN, case, NOW + 3 * MINUTE).available_at == NOW + 3 * MINUTE
 
 
@@ -165,7 +165,7 @@ def test_a_repeat_says_nothing_about_an_unknown_end(heard: Heard) -> None:
 
 
 def test_not_found_proves_nothing_before_the_index_is_sure() -> None:
-    case = tried(LOOKS, AttemptKind.LOOK_UP, SendState.UNKNOWN, try_count=1, last_tried_at=NOW)
+    case = tried(LOOKS, AttemptKind.LOOK_UP, SendState.UNKNOWN, spent_count=1, last_tried_at=NOW)
     standing, kind, terms = replace(case[0], transport=LOOKS.name), *case[1:]
     sure_at = NOW + MINUTE + LOOKS.indexing
     early = after(NOT_FOUND, (standing, kind, terms), NOW + MINUTE)
@@ -177,7 +177,7 @@ def test_not_found_proves_nothing_before_the_index_is_sure() -> None:
 
 
 def test_look_ups_end() -> None:
-    case = tried(LOOKS, AttemptKind.LOOK_UP, SendState.UNKNOWN, try_count=1, look_count=4)
+    case = tried(LOOKS, AttemptKind.LOOK_UP, SendState.UNKNOWN, spent_count=1, look_count=4)
     standing, kind, terms = replace(case[0], transport=LOOKS.name), *case[1:]
     rest = after(LATER, (standing, kind, terms))
     assert (rest.state, rest.available_at) == (SendState.UNKNOWN, NOW + timedelta(seconds=810))
@@ -297,7 +297,7 @@ class World:
         if not rest.counts and standing.look_count:
             standing = replace(standing, look_count=standing.look_count - 1)
         elif not rest.counts:
-            standing = replace(standing, try_count=standing.try_count - 1)
+            standing = replace(standing, spent_count=standing.spent_count - 1)
         self.standing = standing
         assert rest.available_at is not None, "an open send rests"
         assert rest.available_at <= self.now + 24 * HOUR
@@ -351,4 +351,4 @@ def live(data: st.DataObject, promise: TransportPromise, on_unknown: str) -> Non
     if on_unknown == "review":  # resend gives up on what an earlier transport may have done
         assert len(taken) <= 1
         assert not taken or rest.state in (SendState.ACCEPTED, SendState.REVIEW)
-    assert world.standing.try_count <= 6 or not rest.counts
+    assert world.standing.spent_count <= 6 or not rest.counts

@@ -37,7 +37,7 @@ class Standing:
     Attributes:
         state: READY, RETRYING or UNKNOWN, as it was before it was leased.
         due_at: when the report's mails were due.
-        try_count: attempts to send that count against the bound.
+        spent_count: attempts to send that count against the bound.
         look_count: look-ups since the last attempt to send, counted likewise.
         first_tried_at, last_tried_at: when attempts to send began; None before the first.
         transport: by which the last attempt to send went.
@@ -46,7 +46,7 @@ class Standing:
 
     state: SendState
     due_at: datetime
-    try_count: int = 0
+    spent_count: int = 0
     look_count: int = 0
     first_tried_at: datetime | None = None
     last_tried_at: datetime | None = None
@@ -59,7 +59,7 @@ class Standing:
             return replace(self, look_count=self.look_count + 1, begun_at=now)
         return replace(
             self,
-            try_count=self.try_count + 1,
+            spent_count=self.spent_count + 1,
             look_count=0,
             first_tried_at=self.first_tried_at or now,
             last_tried_at=now,
@@ -113,18 +113,18 @@ class Rest:
 
 def planned(standing: Standing, terms: Terms, now: datetime) -> AttemptKind | Rest:
     """Decide which attempt is begun now; a Rest where none may be."""
-    tries_left = standing.try_count < terms.retry.attempts_max
+    may_send = standing.spent_count < terms.retry.attempts_max
     if standing.state is not SendState.UNKNOWN:
-        return AttemptKind.SEND if tries_left else Rest(SendState.REVIEW, USED_UP)
+        return AttemptKind.SEND if may_send else Rest(SendState.REVIEW, USED_UP)
     ours = standing.transport == terms.promise.name
-    if ours and tries_left and _knows_key(standing, terms, now):
+    if ours and may_send and _knows_key(standing, terms, now):
         return AttemptKind.REPLAY
     looks_left = standing.look_count < terms.retry.attempts_max
     if ours and terms.promise.looks_up and looks_left:
         return AttemptKind.LOOK_UP
-    if terms.on_unknown == "resend" and tries_left:
+    if terms.on_unknown == "resend" and may_send:
         return AttemptKind.SEND
-    return Rest(SendState.REVIEW, _why_nobody_knows(standing, terms, tries_left=tries_left))
+    return Rest(SendState.REVIEW, _why_nobody_knows(standing, terms, may_send=may_send))
 
 
 def _knows_key(standing: Standing, terms: Terms, now: datetime) -> bool:
@@ -134,14 +134,14 @@ def _knows_key(standing: Standing, terms: Terms, now: datetime) -> bool:
     return now + terms.attempt_max < standing.first_tried_at + terms.promise.window
 
 
-def _why_nobody_knows(standing: Standing, terms: Terms, *, tries_left: bool) -> str:
+def _why_nobody_knows(standing: Standing, terms: Terms, *, may_send: bool) -> str:
     if standing.transport != terms.promise.name:
         return f"{NOBODY_KNOWS}: it was tried by {standing.transport}, which is not used any more"
     if terms.promise.looks_up:
         return f"{NOBODY_KNOWS}: the look-ups are used up"
     if terms.promise.repeat is Repeat.SENDS:
         return f"{NOBODY_KNOWS}, and {terms.promise.name} cannot tell"
-    why = "its key may be forgotten by now" if tries_left else "the attempts are used up"
+    why = "its key may be forgotten by now" if may_send else "the attempts are used up"
     return f"{NOBODY_KNOWS}: {why}"
 
 
@@ -177,7 +177,7 @@ def _not_accepted(
         return Rest(SendState.REVIEW, f"{NOBODY_KNOWS}: a repeat was refused ({heard.said})")
     if heard.outcome is SendOutcome.REFUSED:
         return Rest(SendState.REFUSED, f"refused: {heard.said}")
-    delay = terms.retry.delay_after(standing.try_count, luck)
+    delay = terms.retry.delay_after(standing.spent_count, luck)
     if heard.outcome is SendOutcome.UNKNOWN or in_doubt:
         return _doubtful(standing, terms, now, _longer(delay or timedelta(0), heard))
     if delay is None:
@@ -236,7 +236,7 @@ def _looked_up(standing: Standing, heard: Heard, terms: Terms, now: datetime, lu
         proves_from = _last_end(standing, terms, now) + terms.promise.indexing
         if (standing.begun_at or now) < proves_from:
             return _doubtful(standing, terms, now, proves_from - now)
-        if standing.try_count >= terms.retry.attempts_max:
+        if standing.spent_count >= terms.retry.attempts_max:
             return Rest(SendState.REVIEW, f"{USED_UP} (not found by a look-up)")
         return Rest(SendState.RETRYING, "its provider does not have it: it was not sent", now)
     delay = terms.retry.delay_after(standing.look_count, luck)

@@ -68,7 +68,7 @@ class SqlSends:
         standing = Standing(
             state=SendState(row[6]),
             due_at=self._sql.session.sure_instant(row[7]),
-            try_count=row[8],
+            spent_count=row[8],
             look_count=row[9],
             first_tried_at=instant(row[10]),
             last_tried_at=instant(row[11]),
@@ -239,7 +239,7 @@ def _settlement_row(one: Settlement) -> dict[str, Any]:
         "reason": one.rest.reason,
         "available_at": one.rest.available_at,
         "reference": reference,
-        "tries_back": 0 if looked else uncounted,
+        "spent_back": 0 if looked else uncounted,
         "looks_back": uncounted if looked else 0,
     }
 

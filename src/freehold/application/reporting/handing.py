@@ -33,14 +33,14 @@ class Handing:
     """One batch on its way to a transport.
 
     Attributes:
-        tries: what is to be handed over yet.
+        left: what is to be handed over yet.
         waiting: what else is in hand, whose lease is kept too.
         must_stop: asked in each transaction whether no more of a tenant may begin.
         stopped: whether it ended early.
     """
 
     attempts: Attempts
-    tries: list[Work]
+    left: list[Work]
     waiting: Sequence[Work]
     must_stop: Callable[[Transaction, str], bool]
     stopped: bool = False
@@ -48,8 +48,8 @@ class Handing:
 
     def mails(self) -> Iterator[Mail]:
         """Yield mails, each with its attempt begun, and note what was heard between them."""
-        while self.tries and not self.stopped:
-            work = self.tries[0]
+        while self.left and not self.stopped:
+            work = self.left[0]
             if self._turn(work) and not self._is_late():
                 yield work.mail
         self.end()
@@ -83,7 +83,7 @@ class Handing:
             raise
         self._in_hand = turn.begun
         self.stopped = turn.stops
-        self.tries = self.tries if turn.stops else self.tries[1:]
+        self.left = self.left if turn.stops else self.left[1:]
         self.attempts.tell(turn.noted)
         return turn.begun is not None
 
@@ -96,7 +96,7 @@ class Handing:
             tx, work.send.tenant
         )
         if not turn.stops:
-            attempts.keep(tx, [*self.tries, *self.waiting])
+            attempts.keep(tx, [*self.left, *self.waiting])
             turn.begun = attempts.begin(tx, work.send)
 
     def _owe(self, turn: _Turn) -> None:

@@ -179,22 +179,22 @@ class Sender:
     def _try_all(self, works: Sequence[Work]) -> None:
         """Hand mails over one by one, then look up; what was not begun is given back."""
         looks = [one for one in works if one.kind is AttemptKind.LOOK_UP]
-        tries = [one for one in works if one.kind is not AttemptKind.LOOK_UP]
+        sends = [one for one in works if one.kind is not AttemptKind.LOOK_UP]
         try:
-            left = self._hand_over(tries, looks) or self._look_all_up(looks)
+            left = self._hand_over(sends, looks) or self._look_all_up(looks)
             if left:
                 self._attempts.repeat(lambda tx: self._attempts.give_back(tx, left, "given back"))
         except DatabaseError:
             self._attempts.owe_return(works)
             raise
 
-    def _hand_over(self, tries: list[Work], looks: Sequence[Work]) -> Sequence[Work]:
+    def _hand_over(self, sends: list[Work], looks: Sequence[Work]) -> Sequence[Work]:
         """Hand mails over one by one; return what is left in hand where that ended early."""
-        handing = Handing(self._attempts, tries, looks, self._must_stop)
+        handing = Handing(self._attempts, sends, looks, self._must_stop)
         for answer in self.transport.send(handing.mails()):
             handing.heard(answer)
         handing.end()
-        return [*handing.tries, *looks] if handing.tries or handing.stopped else []
+        return [*handing.left, *looks] if handing.left or handing.stopped else []
 
     def _must_stop(self, tx: Transaction, tenant: str) -> bool:
         return self.pause.stopping or not paused_tenants(tx).isdisjoint((None, tenant))

@@ -70,7 +70,7 @@ class AttemptsContract:
         )
         assert report(ground) == ("sent", None, NOW + SECOND)
 
-    def test_tries_and_look_ups_are_counted(self, ground: Ground) -> None:
+    def test_what_was_spent_is_counted(self, ground: Ground) -> None:
         ledger = ground.open()
         post(ledger, {"t": ["a@x"]})
         kinds = (AttemptKind.SEND, AttemptKind.LOOK_UP, AttemptKind.LOOK_UP, AttemptKind.REPLAY)
@@ -93,7 +93,7 @@ class AttemptsContract:
         (again,) = claim(ledger)
         with ledger.transaction() as tx:
             tx.sends.give_back([again], at, "why")
-        return again.standing.try_count, again.standing.look_count
+        return again.standing.spent_count, again.standing.look_count
 
     def test_an_attempt_that_met_trouble_of_everyone_is_not_counted(self, ground: Ground) -> None:
         ledger = ground.open()
@@ -102,7 +102,7 @@ class AttemptsContract:
         for send, kind in zip(claim(ledger), (AttemptKind.SEND, AttemptKind.LOOK_UP), strict=True):
             settle(ledger, begin(ledger, send, kind), LATER, parked)
         for send in claim(ledger):
-            assert (send.attempt, send.standing.try_count, send.standing.look_count) == (1, 0, 0)
+            assert (send.attempt, send.standing.spent_count, send.standing.look_count) == (1, 0, 0)
 
     def test_a_second_open_attempt_is_refused(self, ground: Ground) -> None:
         ledger = ground.open()
@@ -219,7 +219,7 @@ class AttemptsContract:
             assert tx.sends.finish_reports([send.report_id]) == 1
         assert report(ground) == ("sending", None, None)
         (again,) = claim(ledger)
-        assert (again.standing.state, again.standing.try_count) == (SendState.READY, 0)
+        assert (again.standing.state, again.standing.spent_count) == (SendState.READY, 0)
         assert (again.attempt, again.standing.first_tried_at) == (2, NOW)
 
     def test_what_waits_for_nobody_is_not_resolved(self, ground: Ground) -> None:

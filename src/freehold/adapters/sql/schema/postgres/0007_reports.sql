@@ -73,7 +73,7 @@ create table {s}send (
     reference text,
     first_tried_at timestamptz,
     last_tried_at timestamptz,
-    try_count integer not null default 0,
+    spent_count integer not null default 0,
     look_count integer not null default 0,
     state_before text check (state_before in ('ready', 'retrying', 'unknown')),
     changed_at timestamptz not null,

@@ -74,7 +74,7 @@ create table {s}send (
     reference text,
     first_tried_at text,
     last_tried_at text,
-    try_count integer not null default 0,
+    spent_count integer not null default 0,
     look_count integer not null default 0,
     state_before text check (state_before in ('ready', 'retrying', 'unknown')),
     changed_at text not null,

@@ -51,7 +51,7 @@ select body from {s}mail where report_id = :report_id
 -- Caller: adapters.sql.sends, before the provider is asked
 -- Index: the primary key
 update {s}send
-set attempt = attempt + 1, try_count = try_count + 1, look_count = 0, transport = :transport,
+set attempt = attempt + 1, spent_count = spent_count + 1, look_count = 0, transport = :transport,
     first_tried_at = coalesce(first_tried_at, :now), last_tried_at = :now, changed_at = :now
 where id = :id and state = 'leased' and lease_token = :lease_token and attempt = :attempt
   and leased_until > :now
@@ -78,7 +78,7 @@ values (:id, :attempt, :kind, :transport, :lease_token, :now)
 -- Index: the primary key
 update {s}send
 set state = :state, reason = :reason, available_at = coalesce(:available_at, available_at),
-    reference = coalesce(:reference, reference), try_count = try_count - :tries_back,
+    reference = coalesce(:reference, reference), spent_count = spent_count - :spent_back,
     look_count = look_count - :looks_back, state_before = null, leased_until = null,
     changed_at = :now
 where id = :id and state = 'leased' and lease_token = :lease_token and attempt = :attempt
@@ -158,7 +158,7 @@ where id = :id
 -- Caller: adapters.sql.sends
 -- Index: the primary key
 update {s}send
-set state = :state, reason = :reason, attempt = attempt + 1, try_count = 0, look_count = 0,
+set state = :state, reason = :reason, attempt = attempt + 1, spent_count = 0, look_count = 0,
     available_at = :now, reference = coalesce(:reference, reference), changed_at = :now
 where id = :id and state in ('review', 'refused')
 
