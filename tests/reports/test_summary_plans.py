@@ -17,7 +17,7 @@ from tests.behaviour.plans import analyse, assert_by_index, explained
 if TYPE_CHECKING:
     from tests.behaviour.place import Place
 
-REPORTS, FROZEN, OPEN = 20_000, 2_000, 20
+REPORTS, FROZEN, OPEN = 6_000, 1_000, 20
 POSTGRES = {
     "summaries_wanted": {"report_due", "report_pkey", "summary_attempt_once", "tenant_pkey"},
     "summary_tokens_spent": {"summary_spent"},
