@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from freehold.adapters.system import Onwards
+from freehold.adapters.sql.ledger import SqlLedger
+from freehold.adapters.sql.sqlite import SqliteSession
+from freehold.adapters.system import Onwards, SystemClock
 from freehold.application.reporting.freezing import Freezer, notes_of
 from freehold.domain.facts_text import canonical, facts_digest, read_facts
 from freehold.domain.inventory import NewUnit, Tenant, built_in_rule
@@ -19,11 +21,16 @@ from freehold.ports.system import Boundary
 from freehold.ports.telemetry import FactsFrozen
 from freehold.testing.crash import KillAt
 from freehold.testing.forking import Wire, fork, run
+from tests.behaviour.plans import name_of
 from tests.behaviour.till import Till, cart, open_table, put_holds, refuse
 from tests.reports.ledgers import DAY, FIRST, ODD_NAMES, MadeUp, close, day_window
 from tests.reports.recount import recount, rows_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from freehold.adapters.sql.session import Row
     from freehold.domain.facts import Facts
     from freehold.ports.system import Checkpoint
     from freehold.ports.telemetry import Event
@@ -99,6 +106,19 @@ def test_late_ends_are_in_the_next_report(place: Place) -> None:
     late = [(one.report_date, one.released_count, one.skipped_count) for one in found[1].late]
     assert late == [(None, 1, 1), (FIRST, 2, 1)]
     assert found[1].released_count == 3
+
+
+def test_what_lies_between_two_reports_has_no_day(place: Place) -> None:
+    close_days(place, ("t1",), [FIRST])
+    place.host.run(f"delete from {place.prefix}report_calendar")
+    made_up = MadeUp(place, seed=8)
+    made_up.tell("cart", "t1", day_window(FIRST + DAY).start_at, released=2)
+    made_up.write()
+    close(place.ledger(), ("t1",), FIRST + 2 * DAY)
+    freezer(place).freeze()
+    found = kept(place)
+    assert found == list(recount(place, NOTES, ITEMS_MAX))
+    assert [(one.report_date, one.released_count) for one in found[1].late] == [(None, 2)]
 
 
 def test_each_mode_is_counted(place: Place) -> None:
@@ -216,12 +236,10 @@ def test_the_built_in_rule_names_its_units(place: Place) -> None:
 
 def test_counting_takes_no_write_lock_where_one_writer_keeps_others_waiting(lite: Place) -> None:
     _some_days(lite)
-    lite.host.run("begin immediate")
-    with lite.ledger().glance() as tx:
-        overview = tx.reports.overview(100)
-        ids = [one.report_id for one in overview.waiting]
-        assert len(tx.reports.draft(ids, NOTES, overview.work, ITEMS_MAX)) == len(ids)
-    lite.host.run("rollback")
+    session = _Noting(lite.target, SystemClock(), clock=lite.clock)
+    assert Freezer(SqlLedger(session, Onwards()), POLICY, NOTES, Onwards()).freeze()
+    session.close()
+    assert session.under_lock == {"freeze_facts"}
 
 
 def test_a_unit_may_be_named_while_operations_are_ready(place: Place) -> None:
@@ -234,6 +252,27 @@ def test_a_unit_may_be_named_while_operations_are_ready(place: Place) -> None:
     (record,) = rows_of(place, "record")
     assert record["before_image"]["stock_id"] == "4"
     assert record["attempt"] == 1
+
+
+class _Noting(SqliteSession):
+    """Notes the statements that ran while others could not write."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.under_lock: set[str | None] = set()
+        self._reads = False
+
+    def begin(self, *, read_only: bool = False) -> datetime:
+        self._reads = read_only
+        return super().begin(read_only=read_only)
+
+    def run(self, sql: str, parameters: Mapping[str, Any]) -> tuple[list[Row], int]:
+        self.under_lock |= set() if self._reads else {name_of("sqlite", sql)}
+        return super().run(sql, parameters)
+
+    def run_many(self, sql: str, rows: Sequence[Row], parameters: Mapping[str, Any]) -> int:
+        self.under_lock.add(name_of("sqlite", sql))
+        return super().run_many(sql, rows, parameters)
 
 
 class _Standing:

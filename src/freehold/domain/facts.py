@@ -53,7 +53,8 @@ class LateFacts:
     """What was committed after the report of its own day was frozen, or before there was any.
 
     Attributes:
-        report_date: the day that it belongs to; None for what lies before the first report.
+        report_date: the day that it belongs to; None for what lies before the first report, or
+            between two of them.
     """
 
     report_date: date | None

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from freehold.domain.errors import DatabaseError
 from freehold.domain.expiry import SkipReason
@@ -22,6 +22,7 @@ from freehold.ports.reports import Draft, FrozenReport, OpenWork, RuleNote
 from freehold.ports.straight import ChosenFound
 from freehold.testing.contracts.ground import NOW, SECOND, Ground, enqueue, new_operation, only
 
+T = TypeVar("T")
 DAY = timedelta(days=1)
 FIRST = date(2031, 5, 6)  # the day of NOW
 NOTES = {"r": RuleNote(60.0)}
@@ -116,17 +117,19 @@ class FreezingContract:
 
     def test_open_work_is_told(self, ground: Ground) -> None:
         ledger = ground.open()
-        dead = (new_operation("r", key, dead_reason="why") for key in (1, 2))
+        dead = [new_operation("r", key, dead_reason="why") for key in (0, 1, 2)]
         later = new_operation("r", 4, NOW - SECOND)
         other = new_operation("r", 5, tenant="u", due_at=NOW - 9 * SECOND)
         enqueue(ledger, *dead, new_operation("r", 3, NOW - 2 * SECOND), later, other)
+        with ledger.transaction() as tx:
+            tx.reviews.discard([only_one(tx.reviews.find_open("r", 0, 1))], "why")
         _close(ledger, FIRST)
         with ledger.glance() as tx:
             overview = tx.reports.overview(10)
             assert overview.work == {"t": {"r": OpenWork(2, NOW - 2 * SECOND)}}
         with ledger.transaction() as tx:
             ids = [one.report_id for one in overview.waiting]
-            draft = only_draft(tx.reports.draft(ids, {}, overview.work, 10))
+            draft = only_one(tx.reports.draft(ids, {}, overview.work, 10))
         rule = only_rule(draft.facts)
         assert (rule.dead_count, rule.oldest_due_at) == (2, NOW - 2 * SECOND)
         assert (rule.released_count, rule.lag_p50_seconds) == (0, None)
@@ -168,9 +171,9 @@ class FreezingContract:
         ledger = ground.open()
         _release(ground, ledger, NOW + SECOND, 1, 2, 3)
         _close(ledger, FIRST)
-        first = only_draft(_drafts(ledger))
+        first = only_one(_drafts(ledger))
         ground.set_now(NOW + 9 * SECOND)
-        again = only_draft(_drafts(ledger))
+        again = only_one(_drafts(ledger))
         assert replace(again.facts, frozen_at=first.facts.frozen_at) == first.facts
         assert again.facts.frozen_at == NOW + 9 * SECOND
 
@@ -178,7 +181,7 @@ class FreezingContract:
         ledger = ground.open()
         _close(ledger, FIRST, reason=ReportReason.MISSED)
         drafts = _drafts(ledger)
-        assert only_draft(drafts).reason is ReportReason.MISSED
+        assert only_one(drafts).reason is ReportReason.MISSED
         with ledger.transaction() as tx:
             tx.reports.freeze(drafts)
         row = only(ground.back.rows("report"))
@@ -287,10 +290,10 @@ def only_rule(facts: Facts) -> Any:
     return facts.rules[0]
 
 
-def only_draft(drafts: Sequence[Draft]) -> Draft:
-    """Return the only draft."""
-    assert len(drafts) == 1
-    return drafts[0]
+def only_one(found: Sequence[T]) -> T:
+    """Return the only one."""
+    assert len(found) == 1
+    return found[0]
 
 
 def _tell(
@@ -360,7 +363,7 @@ def _drafts(
 def _frozen(ledger: Ledger, notes: dict[str, RuleNote] | None = None, items_max: int = 10) -> Facts:
     """Close the first day, and return its facts."""
     _close(ledger, FIRST)
-    return only_draft(_drafts(ledger, notes, items_max)).facts
+    return only_one(_drafts(ledger, notes, items_max)).facts
 
 
 def _freeze(ledger: Ledger) -> None:
