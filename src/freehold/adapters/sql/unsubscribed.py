@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from freehold.adapters.sql.inventory import batch
+from freehold.adapters.sql.sends import SqlSends
 from freehold.adapters.sql.session import Runner
 from freehold.ports.unsubscribed import Link, Unsubscription
 
@@ -38,11 +39,13 @@ class SqlUnsubscribed:
         ]
 
     def stop(self, tenant: str, recipient: str) -> int:
-        """End the recipient's sends that wait."""
+        """End the recipient's sends that wait, and their reports with them."""
         who = {"tenant": tenant, "recipient": recipient}
-        return self._sql.count(
+        rows = self._sql.rows(
             "stop_unsubscribed", **who, now=self._now, reason="the recipient has unsubscribed"
         )
+        SqlSends(self._sql, self._now).finish_reports(row[0] for row in rows)
+        return len(rows)
 
     def keep_links(self, links: Sequence[Link]) -> int:
         """Write what tokens name."""

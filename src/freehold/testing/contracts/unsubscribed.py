@@ -72,6 +72,17 @@ class UnsubscribedContract:
             assert mails.states("t", day) == {"a@x": after, "b@x": SendState.READY}
         assert mails.states("s", 1) == {"a@x": SendState.READY}
 
+    def test_a_report_ends_with_the_last_of_its_sends(
+        self, ground: Ground, mails: MailsDoor
+    ) -> None:
+        mails.add_mail("t", 1, {"a@x": SendState.READY})
+        mails.add_mail("t", 2, {"a@x": SendState.READY, "b@x": SendState.ACCEPTED})
+        mails.add_mail("t", 3, {"a@x": SendState.READY, "b@x": SendState.LEASED})
+        with ground.open().transaction() as tx:
+            assert tx.unsubscribed.stop("t", "a@x") == 3
+        states = [row["state"] for row in ground.back.rows("report")]
+        assert states == ["not sent", "sent", "sending"]
+
     def test_a_token_names_what_it_was_made_for(self, ground: Ground) -> None:
         links = [Link(token("t", one), "t", one) for one in ("a@x", "b@x")]
         ledger = ground.open()

@@ -14,6 +14,7 @@ set state = 'unsubscribed', reason = :reason, changed_at = :now
 from {s}report r
 where r.tenant = :tenant and r.state in ('sending', 'in review')
   and n.report_id = r.id and n.recipient = :recipient and n.state in ('ready', 'retrying')
+returning n.report_id
 
 -- name: keep_links
 -- Purpose: write what the tokens of links name.

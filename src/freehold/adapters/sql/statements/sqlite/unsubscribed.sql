@@ -17,6 +17,7 @@ from {s}report r
 where r.tenant = :tenant and r.state in ('sending', 'in review')
   and {s}send.report_id = r.id and {s}send.recipient = :recipient
   and {s}send.state in ('ready', 'retrying')
+returning report_id
 
 -- name: keep_links
 -- Purpose: write what the tokens of links name.
