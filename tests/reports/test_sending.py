@@ -211,6 +211,17 @@ def test_paused_reports_are_not_sent(room: Room) -> None:
     assert room.report_states() == ALL_SENT
 
 
+def test_who_unsubscribed_while_a_mail_was_tried_gets_no_other(room: Room) -> None:
+    room.mailbox.play(Fault.TRANSIENT, recipient="a@x")
+    room.send()
+    with room.ledger().transaction() as tx:
+        assert tx.unsubscribed.add("harbour", "a@x", "ann", "asked by phone")
+    room.run()
+    assert room.trail("a@x") == [("send", "transient")]
+    assert room.states()["a@x"] == "unsubscribed"
+    assert room.report_states() == ALL_SENT
+
+
 def test_a_stop_request_lets_the_mail_in_hand_finish(room: Room) -> None:
     stop = StopRequest()
 

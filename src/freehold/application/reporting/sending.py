@@ -31,6 +31,7 @@ BATCH = 20  # sends of one claim; few, since each may take as long as its provid
 LOOK_UPS = 5  # of one call
 PAUSED_FOR = timedelta(minutes=1)  # until sends of a paused tenant are looked at again
 TAKEN_BACK_MAX = 200  # ended leases of one transaction
+UNSUBSCRIBED = Rest(SendState.UNSUBSCRIBED, "the recipient has unsubscribed")
 GONE = "its bytes are not kept any more"
 
 
@@ -154,8 +155,9 @@ class Sender:
         held = [one for one in batch.claimed if one.tenant in paused]
         tx.sends.give_back(held, tx.now + PAUSED_FOR, "the tenant's reports are paused")
         free = [one for one in batch.claimed if one.tenant not in paused]
+        gone = _unsubscribed(tx, free)
         for send, mail in zip(free, tx.sends.load(free, self._sender), strict=True):
-            plan = self._planned(send, mail, tx.now)
+            plan = UNSUBSCRIBED if send.id in gone else self._planned(send, mail, tx.now)
             if isinstance(plan, Rest):
                 batch.done.append(Settlement(send, send.noted, plan))
             elif mail is not None:
@@ -232,6 +234,19 @@ class Sender:
         heard = [replace(one, answer=said) for (one, _), said in zip(begun, answers, strict=True)]
         self._attempts.note_alone(heard)
         return heard
+
+
+def _unsubscribed(tx: Transaction, sends: Sequence[ClaimedSend]) -> set[int]:
+    """Return which sends nobody wants any more; one that may have been accepted is cleared up first."""
+    notes = tx.unsubscribed.of(sorted({one.tenant for one in sends}))
+    who = {(one.tenant, one.recipient) for one in notes}
+    return {
+        one.id
+        for one in sends
+        if (one.tenant, one.recipient) in who
+        and one.noted is None
+        and one.standing.state is not SendState.UNKNOWN
+    }
 
 
 def paused_tenants(tx: Transaction) -> frozenset[str | None]:
