@@ -24,14 +24,15 @@ select coalesce(sum(coalesce(input_tokens + output_tokens, tokens_max)), 0)
 from {s}summary_attempt where tenant = :tenant and started_at >= :since
 
 -- name: begin_summary_attempt
--- Purpose: open the next attempt, unless another process was faster.
+-- Purpose: open the next attempt, unless another process was faster; the state is compared so that
+--          no planner takes the index of all frozen reports for it.
 -- Caller: adapters.sql.summaries, committed before the model is asked
 -- Index: the primary key of report; summary_attempt_once, summary_open
 insert into {s}summary_attempt (
     report_id, tenant, attempt, prompt_version, facts_digest, host, model_asked, started_at, tokens_max)
 select r.id, r.tenant, :attempt, :prompt_version, r.facts_digest, :host, :model, :now, :tokens_max
 from {s}report r
-where r.id = :report_id and r.state = 'frozen' and r.facts_digest = :facts_digest
+where r.id = :report_id and r.state || '' = 'frozen' and r.facts_digest = :facts_digest
 on conflict do nothing
 returning id
 
