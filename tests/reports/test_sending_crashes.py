@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from freehold.application.audit import audit
 from freehold.domain.errors import DatabaseAway
+from freehold.ports.audit import Check
 from freehold.ports.system import Boundary
 from freehold.testing.crash import CRASHED, KillAt, Recorder, StopAt
 from freehold.testing.forking import Wire, fork, run
@@ -121,6 +123,7 @@ def recovered(room: Room) -> list[str]:
     wanted = {one: due_state(one, room.promise, in_doubt=one in doubts) for one in room.states()}
     if room.states() != wanted:
         wrong.append(f"the sends are {room.states()}, and {doubts} were in doubt")
+    wrong += audited(room)
     before, asked = room.everything(), len(room.mailbox.asked())
     room.clock.instant += timedelta(days=1)
     room.run()
@@ -133,6 +136,17 @@ DOUBTS = (
     "select s.recipient from {s}send_attempt a join {s}send s on s.id = a.send_id"
     " where a.outcome = 'unknown' and a.kind <> 'look-up'"
 )
+
+
+def audited(room: Room) -> list[str]:
+    """Return what the product's own audit has to say of sending."""
+    room.clock.instant += timedelta(hours=2)
+    results = audit(room.ledger(), [])
+    return [
+        f"{one.check}: {one.violations or one.not_asked}"
+        for one in results
+        if one.check in OF_SENDING and not one.clean
+    ]
 
 
 def due_state(recipient: str, promise: TransportPromise, *, in_doubt: bool) -> str:
@@ -179,6 +193,10 @@ class StopForLong(StopAt):
         self.clock.instant += 3 * OVER
 
 
+OF_SENDING = (
+    *(Check.MAILED_ONCE, Check.SENDS_AGREE, Check.MAILS_UNCHANGED, Check.SENDS_MOVE),
+    Check.FACTS_UNCHANGED,
+)
 STANDING_STILL = (
     Boundary.SEND_CLAIMED,
     Boundary.SEND_BEGUN,

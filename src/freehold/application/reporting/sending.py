@@ -106,23 +106,36 @@ class Sender:
             left -= claimed_count
             self.checkpoint.reach(Boundary.SEND_CLAIMED)
             self._try_all(works)
-        with self.ledger.transaction() as tx:
-            next_at = tx.sends.next_available()
+        next_at = self._next_at()
         parked_until = attempts.parked_until
         return Sent(attempts.counts, taken_back_count, parked_until, self._is_paused, next_at)
+
+    def _next_at(self) -> datetime | None:
+        found: list[datetime | None] = []
+        self._attempts.repeat(lambda tx: found.append(tx.sends.next_available()))
+        return found[-1]
 
     def close(self) -> None:
         """Give connections back."""
         self.transport.close()
 
     def _take_back(self) -> int:
-        total = 0
-        while True:
-            with self.ledger.transaction() as tx:
-                count = tx.sends.take_back(TAKEN_BACK_MAX)
+        """Take back sends whose lease ended, page by page."""
+        total = count = self._take_back_page()
+        while count == TAKEN_BACK_MAX:
+            count = self._take_back_page()
             total += count
-            if count < TAKEN_BACK_MAX:
-                return total
+        return total
+
+    def _take_back_page(self) -> int:
+        count = 0
+
+        def step(tx: Transaction) -> None:
+            nonlocal count
+            count = tx.sends.take_back(TAKEN_BACK_MAX)
+
+        self._attempts.repeat(step)
+        return count
 
     # ---------------------------------------------------------------------------------- claims
 
