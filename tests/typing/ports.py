@@ -24,6 +24,7 @@ from freehold.adapters.sql.postgres import PostgresSession
 from freehold.adapters.sql.report_insight import SqlReportsInSight
 from freehold.adapters.sql.retention import SqlRetention
 from freehold.adapters.sql.reviews import SqlReviews
+from freehold.adapters.sql.sends import SqlSends
 from freehold.adapters.sql.session import Clock, DatabaseClock, Session
 from freehold.adapters.sql.sqlite import SqliteSession
 from freehold.adapters.system import Onwards, StopRequest, SystemClock, SystemDice
@@ -43,15 +44,18 @@ from freehold.ports.ledger import (
     Transaction,
     Workers,
 )
+from freehold.ports.mail import Transport
 from freehold.ports.queue import Delivery, Queue
 from freehold.ports.report_insight import ReportsInSight
 from freehold.ports.retention import Retention
+from freehold.ports.sends import Sends
 from freehold.ports.system import Checkpoint, Dice, HostClock, Pause
 from freehold.ports.telemetry import UNHEARD, Telemetry
 from freehold.testing.clock import SetClock, SteadyDice
 from freehold.testing.contracts.ground import NOW
 from freehold.testing.dice import SeededDice
 from freehold.testing.faulty_queue import FaultyQueue
+from freehold.testing.mailbox import DeclaredProvider
 
 
 def ledger_is_its_port(ledger: SqlLedger) -> Ledger:
@@ -107,6 +111,14 @@ def listeners_are_their_port(logs: LogLines, everybody: Everybody) -> list[Telem
 
 def reports_are_their_port(reports: SqlReportsInSight) -> ReportsInSight:
     return reports
+
+
+def sends_are_their_port(sends: SqlSends) -> Sends:
+    return sends
+
+
+def declared_provider_is_its_port(provider: DeclaredProvider) -> Transport:
+    return provider
 
 
 def queue_is_its_port(queue: FaultyQueue) -> Queue:
