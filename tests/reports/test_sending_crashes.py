@@ -16,7 +16,7 @@ from freehold.application.audit import audit
 from freehold.domain.errors import DatabaseAway
 from freehold.ports.audit import Check
 from freehold.ports.system import Boundary
-from freehold.testing.crash import CRASHED, KillAt, Recorder, StopAt
+from freehold.testing.crash import CRASHED, KillAt, Recorder, StopAt, WaitAt
 from freehold.testing.forking import Wire, fork, run
 from freehold.testing.mailbox import Fault
 from tests.conftest import DATABASES
@@ -28,6 +28,7 @@ from tests.reports.sending_room import (
     LEASE_SECONDS,
     LOOKS,
     NONE,
+    ONWARDS,
     REFUSED,
     REPLAYS,
     Room,
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from freehold.domain.sending import TransportPromise
+    from freehold.ports.system import Checkpoint
     from freehold.testing.clock import SetClock
-    from tests.servers import Servers
+    from tests.servers import PostgresServer, Servers
 
 pytestmark = pytest.mark.timeout(method="signal")  # the other kind is a thread, and forks want one
 EVERY = 9  # the sample of `make test`: each so-manieth reach, another one for each class
@@ -331,9 +333,10 @@ def test_whatever_commit_is_lost_nothing_is_in_doubt(room: Room, *, is_kept: boo
     assert not wrong
 
 
-def sent_in_spite(room: Room, session: Any) -> int:
+def sent_in_spite(room: Room, session: Any, checkpoint: Checkpoint = ONWARDS) -> int:
     """Send until all is done, with one sender, through lost connections; return how many."""
-    sender, lost = room.sender(ledger=room.ledger(session=session)), 0
+    ledger, lost = room.ledger(checkpoint, session), 0
+    sender = room.sender(checkpoint, ledger)
     for _ in range(60):
         try:
             next_at = sender.send(100).next_at
@@ -365,3 +368,30 @@ def test_a_connection_cut_while_the_provider_answers(
     assert lost == 1
     assert room.states() == dict.fromkeys(room.states(), "accepted")
     assert not room.wrong()
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("boundary", [Boundary.SEND_BEGUN, Boundary.PROVIDER_ANSWERED])
+def test_the_server_is_killed_while_the_provider_is_asked(
+    postgres: PostgresServer, tmp_path: Path, boundary: Boundary
+) -> None:
+    """Nothing is in doubt: the sender outlives the server, and its lease still stands."""
+    url = postgres.create_database()
+    migrate(url)
+    room = Room(url, tmp_path)
+    alone(room.fill)
+    with fork(lambda wire: outlive(room, wire, boundary)) as sender:
+        sender.wait_for(CRASHED)
+        postgres.kill9()
+        postgres.start()
+        sender.go_on()
+        assert sender.end().value == 1
+    assert set(alone(room.states).values()) == {"accepted"}
+    assert alone(room.wrong) == []
+    postgres.drop_database(url)
+
+
+def outlive(room: Room, wire: Wire, boundary: Boundary) -> int:
+    """Send all in spite of a lost connection, standing at a boundary until the word comes."""
+    checkpoint = WaitAt(2, boundary, wire.tell, go=wire.wait)
+    return sent_in_spite(room, room.session(), checkpoint)

@@ -150,7 +150,11 @@ class Sender:
                 batch.claimed = self._attempts.claim(tx, limit)
                 self._sort(tx, batch)
 
-        self._attempts.repeat(step)
+        try:
+            self._attempts.repeat(step)
+        except DatabaseError:
+            self._attempts.owe_return(batch.works)  # they are ours if only the answer was lost
+            raise
         self._attempts.tell_rests(batch.done)
         return len(batch.claimed), batch.works
 
