@@ -96,6 +96,10 @@ class Reports(Protocol):
         """Name the first reports that wait for facts, and read the open operations once for them."""
         ...
 
+    def overview_of(self, tenant: str, report_date: date) -> Overview:
+        """Say as much of one report alone; empty where it does not wait for facts."""
+        ...
+
     def draft(
         self, report_ids: Sequence[int], notes: Mapping[str, RuleNote], work: Work, items_max: int
     ) -> Sequence[Draft]:

@@ -44,10 +44,15 @@ class SqlReports:
 
     def overview(self, reports_max: int) -> Overview:
         """Name the first reports that wait, and read the open operations once for them."""
-        waiting = [
-            Waiting(row[0], row[1] or 0)
-            for row in self._sql.rows("facts_waiting", limit=reports_max)
-        ]
+        return self._overview(self._sql.rows("facts_waiting", limit=reports_max))
+
+    def overview_of(self, tenant: str, report_date: date) -> Overview:
+        """Say as much of one report alone."""
+        day = report_date.isoformat()
+        return self._overview(self._sql.rows("fact_waiting", tenant=tenant, report_date=day))
+
+    def _overview(self, reports: Sequence[Row]) -> Overview:
+        waiting = [Waiting(row[0], row[1] or 0) for row in reports]
         if not waiting:
             return Overview()
         rows = self._sql.rows("facts_open_work", ids=[one.report_id for one in waiting])

@@ -77,6 +77,7 @@ class Attempts:
     telemetry: Telemetry
     counts: Counter[SendState] = field(default_factory=Counter)
     parked_until: datetime | None = None
+    _parked_count: int = 0
     _leased_until: datetime | None = None
     _asked_at_seconds: float = 0.0
     _safe_until_seconds: float = 0.0
@@ -164,7 +165,7 @@ class Attempts:
     def _where(self, tx: Transaction, one: Attempt) -> Rest:
         answer = one.answer
         said = " ".join(filter(None, (answer.code, answer.text)))
-        heard = Heard(answer.outcome, said, answer.retry_after, answer.everyone)
+        heard = Heard(answer.outcome, said, answer.retry_after, answer.everyone, self._parked_count)
         return settled(one.send.standing, one.kind, heard, self.terms, tx.now, self.dice.luck())
 
     def note_alone(self, heard: Sequence[Attempt]) -> None:
@@ -190,6 +191,8 @@ class Attempts:
                 self.counts[one.rest.state] += 1
             if one.attempt.meets_everyone:
                 self._park(one)
+            else:
+                self._parked_count = 0
             self.telemetry.tell(self._event(one))
 
     def tell_rests(self, rests: Sequence[Settlement]) -> None:
@@ -219,6 +222,7 @@ class Attempts:
     def _park(self, one: Noted) -> None:
         until = one.rest.available_at or one.at + EVERYONE_PAUSE
         self.parked_until = until
+        self._parked_count += 1
         name, code = self.terms.promise.name, one.attempt.answer.code
         self.telemetry.tell(TransportParked(name, code, until))
 

@@ -231,7 +231,7 @@ class Closer:
         with self._ledger.transaction() as tx:
             group = tx.report_calendar.group_of(tenant)
             if group is None:
-                raise _nobody(tx, tenant)
+                raise nobody(tx, tenant)
             if (anew := self._calendar.as_it_is_now(group)) is not None:
                 tx.report_calendar.reckon({tenant: anew}, {tenant: group.active})
             window = anew or group.window
@@ -274,11 +274,17 @@ def _is_closable(
     return watermark >= window.end_at or now >= window.end_at + close_delay
 
 
-def _nobody(tx: Transaction, tenant: str) -> RefusedByState | UsageError:
+def nobody(tx: Transaction, tenant: str) -> RefusedByState | UsageError:
+    """Say why a tenant is not in the calendar."""
     if tx.tenants.read([tenant]):
         return RefusedByState(
             f"Tenant {tenant!r} is not active and gets no reports; "
             f"`freehold tenant set {tenant} --active` lets it report again."
+        )
+    if not tenant:
+        return UsageError(
+            "No hold without a tenant was released, so that nobody's days are reported; name a "
+            "tenant of `freehold tenant list`."
         )
     return UsageError(
         f"There is no tenant {tenant!r}, and no hold of it was released; "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +10,8 @@ import typer
 from freehold.domain.errors import UsageError
 from freehold.entrypoints.cli.context import invocation
 from freehold.entrypoints.cli.report_act import build, resolve, run, send
-from freehold.entrypoints.cli.report_asked import Day, Tenant, look, read_day
+from freehold.entrypoints.cli.report_asked import Day, Output, Tenant, look, read_day
+from freehold.entrypoints.cli.report_preview import preview
 
 if TYPE_CHECKING:
     from freehold.domain.reports import ReportState
@@ -21,7 +21,7 @@ report = typer.Typer(help="The daily report of each tenant.", no_args_is_help=Tr
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (build, send, resolve, run):
+    for command in (preview, build, send, resolve, run):
         report.command()(command)
     app.add_typer(report, name="report")
 
@@ -88,9 +88,7 @@ def show(
         str | None,
         typer.Option("--eml", metavar="RECIPIENT", help="Print one recipient's whole mail."),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write it into this file instead.")
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Show one report: its facts, every attempt to send it, and what people did about it.
 

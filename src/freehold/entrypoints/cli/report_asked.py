@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from freehold.ports.report_insight import SeenReport
 
 Tenant = Annotated[str, typer.Argument(help='The tenant; "" for holds that belong to nobody.')]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write it into this file instead.")
+]
 Day = Annotated[str, typer.Argument(metavar="DATE", help="The local day, as in 2026-05-01.")]
 
 
@@ -48,5 +52,5 @@ def no_report(tenant: str, day: date) -> str:
     which = f"--tenant {tenant}" if tenant else '--tenant ""'
     return (
         f"There is no report of {named} for {day}; `freehold report list {which}` shows which "
-        "there are, and `freehold report build` makes one when its day is over."
+        "there are, and `freehold report preview` what the next one says so far."
     )

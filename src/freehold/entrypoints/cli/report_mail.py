@@ -9,13 +9,19 @@ from datetime import date
 from email import message_from_bytes
 from email.policy import SMTP
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from freehold.domain.errors import RefusedByState, UsageError
 from freehold.entrypoints.cli.context import Invocation
 from freehold.entrypoints.cli.report_asked import no_report
-from freehold.ports.report_insight import SeenReport
+
+if TYPE_CHECKING:
+    from freehold.domain.facts import Facts
+    from freehold.domain.inventory import Tenant
+    from freehold.ports.report_insight import SeenReport
+    from freehold.settings import Settings
 
 PREVIEW = "preview: the mail of this report is not frozen yet"
 
@@ -45,13 +51,18 @@ def show_mail(
     shown = _whole(seen, head, body) if kind == "eml" else _part(call, seen, kind, body)
     if shown.preview:
         typer.echo(f"freehold: {PREVIEW}", err=True)
-    if kind == "html" and output is None:
-        _open(seen, shown)
-    elif output is None:
-        typer.echo(shown.content, nl=False)
-    else:
-        _write(output, shown.content)
+    hand_over(shown.content, kind, day, output)
+
+
+def hand_over(content: bytes, kind: str, day: date, output: Path | None) -> None:
+    """Write into the file that was asked for; else open a page, and print what is text."""
+    if output is not None:
+        _write(output, content)
         typer.echo(f"wrote {output}")
+    elif kind == "html":
+        _open(day, content)
+    else:
+        typer.echo(content, nl=False)
 
 
 def _send_id(seen: SeenReport, recipient: str) -> int:
@@ -92,26 +103,33 @@ def _read(body: bytes, kind: str) -> bytes:
 
 
 def _preview(call: Invocation, seen: SeenReport, kind: str) -> Shown:
-    from freehold.bootstrap import open_renderer
-
     if seen.facts is None:
         raise RefusedByState(
             f"The report for {seen.window.report_date} has no facts yet; `freehold report build` "
             "counts them."
         )
-    settings = call.settings()
-    renderer, policy = open_renderer(settings), settings.report
-    assert policy is not None  # the renderer asked for it
-    own = seen.tenant.locale if seen.tenant is not None else None
-    rendered = renderer.render(seen.facts, own or policy.policy.locale)
-    return Shown((rendered.html if kind == "html" else rendered.text).encode(), preview=True)
+    return Shown(page_of(call.settings(), seen.facts, seen.tenant, kind), preview=True)
 
 
-def _open(seen: SeenReport, shown: Shown) -> None:
+def page_of(settings: Settings, facts: Facts, tenant: Tenant | None, kind: str) -> bytes:
+    """Return the page or the text that facts make, in the tenant's language.
+
+    Raises:
+        UsageError: reports are off.
+    """
+    from freehold.bootstrap import open_renderer, report_settings
+
+    own = None if tenant is None else tenant.locale
+    locale = own or report_settings(settings).policy.locale
+    rendered = open_renderer(settings).render(facts, locale)
+    return (rendered.html if kind == "html" else rendered.text).encode()
+
+
+def _open(day: date, content: bytes) -> None:
     """Write the page where it stays, and open it."""
     folder = Path(tempfile.mkdtemp(prefix="freehold-report-"))
-    path = folder / f"{seen.window.report_date}.html"
-    path.write_bytes(shown.content)
+    path = folder / f"{day}.html"
+    path.write_bytes(content)
     opened = webbrowser.open(path.as_uri())
     typer.echo(f"{'opened' if opened else 'no browser could be opened; the page is'} {path}")
 

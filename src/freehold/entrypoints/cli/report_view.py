@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     )
 
 NOTHING = "[dim]·[/]"
+NONE_FOUND = (
+    "no report yet, or none that you asked for; the first one comes when a day is over, and "
+    "`freehold report preview TENANT` shows it before"
+)
 DIGEST_CHARS = 12  # of 64, in text for people; data has all of it
 _MICROS = 1_000_000
 _STATES = {
@@ -107,7 +111,7 @@ def _more(listed: Listed) -> str:
 
 def _nothing_found(listed: Listed) -> str:
     if listed.after is None:
-        return "there is no such report"
+        return NONE_FOUND
     return escape(f"none among the newest reports that were looked at; {_more(listed)}")
 
 

@@ -146,6 +146,24 @@ class FreezingContract:
             assert [one.released_count for one in waiting] == [2]
             assert len(tx.reports.overview(10).waiting) == 2
 
+    def test_an_overview_of_one_report_is_about_it_alone(self, ground: Ground) -> None:
+        ledger = ground.open()
+        _tell(ledger, lags=(1, 1))
+        _close(ledger, FIRST)
+        _close(ledger, FIRST + DAY)
+        enqueue(ledger, new_operation("r", 3, NOW), new_operation("r", 5, NOW, tenant="u"))
+        with ledger.transaction() as tx:
+            first, second = tx.reports.overview(10).waiting
+            assert tx.reports.overview_of("t", FIRST).waiting == [first]
+            found = tx.reports.overview_of("t", FIRST + DAY)
+            assert found.waiting == [second]
+            assert found.work == {"t": {"r": OpenWork(0, NOW)}}
+            assert tx.reports.overview_of("u", FIRST).waiting == ()
+        drafts = _drafts(ledger)
+        with ledger.transaction() as tx:
+            tx.reports.freeze(drafts)
+            assert tx.reports.overview_of("t", FIRST).waiting == ()
+
     def test_facts_are_written_once(self, ground: Ground) -> None:
         ledger = ground.open()
         _tell(ledger, lags=(1,))

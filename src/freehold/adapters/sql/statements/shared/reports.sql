@@ -4,6 +4,13 @@
 -- Index: report_assigned
 select p.id, p.expired_count from {s}report p where p.state = 'assigned' order by p.id limit :limit
 
+-- name: fact_waiting
+-- Purpose: name one report that has no facts yet.
+-- Caller: adapters.sql.facts, for a preview
+-- Index: report_once
+select p.id, p.expired_count from {s}report p
+where p.tenant = :tenant and p.report_date = :report_date and p.state = 'assigned'
+
 -- name: facts_kept
 -- Purpose: page through the facts that reports keep.
 -- Caller: adapters.sql.facts, for the audit
