@@ -112,6 +112,17 @@ def test_trouble_of_everyone_parks_without_an_attempt_until_a_day_is_over() -> N
     assert after(asked, tried(NONE)).available_at == NOW + 5 * HOUR
 
 
+def test_a_rate_limit_says_itself_how_long_and_is_believed_less_each_time() -> None:
+    limited = replace(QUOTA, retry_after=timedelta(seconds=2))
+    pauses = [
+        after(replace(limited, parked_count=count), tried(NONE)).available_at
+        for count in (0, 1, 2, 9, 10, 10_000)
+    ]
+    assert pauses == [NOW + timedelta(seconds=s) for s in (2, 2, 4, 512, 900, 900)]
+    at_once = after(replace(limited, retry_after=timedelta(0)), tried(NONE))
+    assert at_once.available_at == NOW + timedelta(seconds=1)
+
+
 def test_unknown_is_a_persons_where_nothing_is_promised() -> None:
     rest = after(UNKNOWN, tried(NONE))
     assert (rest.state, rest.available_at) == (SendState.REVIEW, None)

@@ -21,7 +21,10 @@ from freehold.domain.sending import (
     TransportPromise,
 )
 
-EVERYONE_PAUSE = timedelta(minutes=15)  # after trouble that every mail would meet
+EVERYONE_PAUSE = timedelta(
+    minutes=15
+)  # after trouble that every mail would meet, and no word of how long
+EVERYONE_PAUSE_LEAST = timedelta(seconds=1)  # doubled each time in a row
 EVERYONE_PATIENCE = timedelta(hours=24)  # with such trouble, since the mails were due
 RETRY_AFTER_MAX = timedelta(hours=24)  # of what a provider may ask to wait
 
@@ -88,12 +91,14 @@ class Heard:
 
     Attributes:
         said: code and text for the reason of a refusal.
+        parked_count: how often in a row such trouble of everyone was met before this.
     """
 
     outcome: SendOutcome
     said: str = ""
     retry_after: timedelta | None = None
     everyone: bool = False
+    parked_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +210,20 @@ def _parked(standing: Standing, heard: Heard, now: datetime) -> Rest:
         why = f"{NOBODY_KNOWS}; {why}" if in_doubt else why
         return Rest(SendState.REVIEW, why, counts=False)
     state = SendState.UNKNOWN if in_doubt else SendState.RETRYING
-    at = now + _longer(EVERYONE_PAUSE, heard)
+    at = now + _everyone_pause(heard)
     return Rest(state, f"no mail is taken now: {heard.said}", at, counts=False)
+
+
+def _everyone_pause(heard: Heard) -> timedelta:
+    """Return what the provider asked for, as a rate limit of some seconds does; else our own pause.
+
+    A figure that proves too short again and again is believed less each time.
+    """
+    if heard.retry_after is None:
+        return EVERYONE_PAUSE
+    doublings = min(heard.parked_count, 10)  # 2**10 seconds are more than the pause
+    least = min(EVERYONE_PAUSE_LEAST * 2**doublings, EVERYONE_PAUSE)
+    return _longer(least, heard)
 
 
 def _doubtful(standing: Standing, terms: Terms, now: datetime, delay: timedelta) -> Rest:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from freehold.ports.telemetry import Telemetry
 from freehold.settings import Settings
 
 SENDS_A_STEP = 20  # between two looks at the budget
+PARKED_SECONDS_MOST = 30.0  # that are waited out, as after a rate limit; longer is the next call's
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,24 @@ class _Once:
             if self.is_over():
                 self.done.used_up = prepared.full or self._has_more()
                 return
-            if not (prepared.full or moved):
+            if not (prepared.full or moved or self._waited()):
                 return
+
+    def _waited(self) -> bool:
+        """Wait out a short pause that the provider asked for; tell whether it is over."""
+        until = self.done.parked_until
+        if until is None:
+            return False
+        with self._reporter.readable.reading() as reading:
+            wait_seconds = (until - reading.now).total_seconds()
+        if wait_seconds > min(PARKED_SECONDS_MOST, self._left_seconds()):
+            return False
+        return not self._stop.wait(wait_seconds)
+
+    def _left_seconds(self) -> float:
+        if self._budget.seconds is None:
+            return math.inf
+        return self._budget.seconds - (self._clock.monotonic() - self._began)
 
     def _prepare(self) -> Prepared:
         prepared = self._reporter.prepare()
@@ -191,6 +209,6 @@ class _Once:
 
     def is_over(self) -> bool:
         """Tell whether the budget is used up, or the process is asked to stop."""
-        seconds, mails = self._budget.seconds, self._budget.mails
-        late = seconds is not None and self._clock.monotonic() - self._began >= seconds
+        mails = self._budget.mails
+        late = self._left_seconds() <= 0
         return late or self._stop.stopping or (mails is not None and self._tried_count >= mails)
