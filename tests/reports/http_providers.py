@@ -90,7 +90,7 @@ class ApiDouble:
         """Let the next mail go wrong, or the next to one recipient."""
         self._faults.append((fault, recipient))
 
-    def answer_next(self, status: int, said: dict[str, Any], *, accept: bool = False) -> None:
+    def answer_next(self, status: int, said: Any, *, accept: bool = False) -> None:
         """Answer the next request so, after taking its mail or not."""
         self._scripted.append(((status, said), accept))
 
@@ -184,8 +184,8 @@ def _handler_of(double: ApiDouble) -> type[BaseHTTPRequestHandler]:
                 return
             self._say(*said)
 
-        def _say(self, status: int, said: dict[str, Any]) -> None:
-            content = dumps(said).encode()
+        def _say(self, status: int, said: dict[str, Any] | bytes) -> None:
+            content = said if isinstance(said, bytes) else dumps(said).encode()
             self.send_response_only(status)
             self.send_header("Date", format_datetime(double.now, usegmt=True))
             self.send_header("Content-Type", "application/json")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from base64 import b64encode
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from freehold.adapters.mail.mailgun import MailgunTransport
@@ -151,6 +153,7 @@ ODD: list[Any] = [
     {"ErrorCode": [1], "name": {}, "message": [BERT]},
     {"Messages": [1, {"Metadata": 3}], "items": [1, {"user-variables": [], "message": 2}]},
     {"Messages": {}, "items": "x"},
+    b"[" * 200_000,  # deeper than a reader goes
 ]
 
 
@@ -167,6 +170,24 @@ def test_odd_answers_raise_nothing_and_accept_nothing(kind: str) -> None:
                 assert looked.outcome in {NOT_FOUND, TRANSIENT}, said
                 double.answer_next(status, said)
                 transport.check()
+
+
+@every_kind
+def test_what_is_said_back_fits_into_a_row_and_has_no_key(kind: str) -> None:
+    odd = "x\0\ud800" + "y" * 1000
+    with running(kind) as (double, transport):
+        double.answer_next(200, {"id": odd, "MessageID": odd})
+        (took,) = send(transport, mail(1))
+        headers = " ".join(double.asked[0].headers.values())
+        double.answer_next(400, {"name": odd, "message": f"what is {headers}?"})
+        (answer,) = send(transport, mail(2))
+    assert took.outcome is ACCEPTED
+    assert str(took.reference).isprintable()
+    assert len(str(took.reference)) <= 200
+    assert answer.code.isprintable()
+    assert len(answer.code) <= 100
+    assert SECRET not in answer.text
+    assert b64encode(f"api:{SECRET}".encode()).decode() not in answer.text
 
 
 @every_kind
@@ -194,6 +215,7 @@ def test_an_error_after_accepting_is_unknown(kind: str) -> None:
         ("9999999999999999999", timedelta(days=1)),
         ("soon", None),
         ("nan", None),
+        ("Tue, 06 May 2031 06:02:00 +99999999999999999999", None),
         (None, None),
     ],
 )
@@ -229,7 +251,9 @@ def test_no_proxy_is_taken_from_the_environment(kind: str, monkeypatch: pytest.M
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    with running(kind) as (_, transport):
+    with running(kind) as (double, transport):
+        with pytest.raises(httpx.ConnectError):  # so it would be taken
+            httpx.get(double.url)
         assert send(transport, mail(1))[0].outcome is ACCEPTED
 
 

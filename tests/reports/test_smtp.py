@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from base64 import b64encode
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -195,6 +196,15 @@ def test_a_wrong_password_is_everyones(server: MailServer, password: str) -> Non
         assert transport.check() == answer.text
     assert "MAIL" not in server.commands
     assert server.commands.count("AUTH") == 2  # once by each: a third could lock the account
+
+
+def test_a_server_that_says_the_login_back_shows_it_to_nobody(server: MailServer) -> None:
+    line = b64encode(f"\0freehold\0{SECRET}".encode()).decode()
+    alone = b64encode(SECRET.encode()).decode()
+    server.play(Phase.AUTH, f"535 5.7.8 no good: AUTH PLAIN {line}, {alone}, {SECRET}")
+    with connected(server) as transport:
+        (answer,) = send(transport, mail(1))
+    assert answer.text.endswith("no good: AUTH PLAIN [secret], [secret], [secret]")
 
 
 def test_a_password_outside_ascii_is_right_where_it_is_right() -> None:

@@ -9,6 +9,7 @@ from freehold.ports.mail import Answer
 
 TEXT_LENGTH_MAX = 500  # of `Answer.text`
 REFERENCE_LENGTH_MAX = 200
+CODE_LENGTH_MAX = 100
 ADDRESS_LENGTH_MAX = 254  # RFC 5321 4.5.3.1.3, less the brackets
 # Generous: whatever stands around an @ is left out, also half an address.
 _ADDRESS = re.compile(r"[^\s<>\"'(),;:\[\]=]*@[^\s<>\"'(),;\[\]]*")
@@ -24,17 +25,35 @@ class Ended(Exception):
 
 def plain(text: str, *secrets: str | None, length_max: int = TEXT_LENGTH_MAX) -> str:
     """Make a provider's words fit for the trail: one line of printable characters, bounded."""
-    text = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
+    text = _one_line(text)
     for secret in secrets:
         if secret:
-            text = text.replace(secret, "[secret]")
-    text = _ADDRESS.sub("[address]", text)
+            text = text.replace(_one_line(secret), "[secret]")
+    return _bounded(_ADDRESS.sub("[address]", text), length_max)
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
+
+
+def _bounded(text: str, length_max: int) -> str:
     return text if len(text) <= length_max else text[: length_max - 3] + "..."
+
+
+def named(text: str, length_max: int = REFERENCE_LENGTH_MAX) -> str:
+    """Make a provider's own name of something fit for a row; it may look like an address."""
+    return _bounded(_one_line(text), length_max)
 
 
 def accepted(reference: str | None, code: str, text: str = "") -> Answer:
     """The provider took the mail."""
+    reference = None if reference is None else named(reference)
     return Answer(SendOutcome.ACCEPTED, reference=reference, code=code, text=text)
+
+
+def found(reference: str) -> Answer:
+    """A look-up found the mail."""
+    return Answer(SendOutcome.FOUND, reference=named(reference), code="200")
 
 
 def refused(text: str, code: str = "", *, everyone: bool = False) -> Answer:

@@ -18,7 +18,15 @@ from typing import Any
 
 import httpx
 
-from freehold.adapters.mail.answers import Ended, plain, refused, transient, unknown
+from freehold.adapters.mail.answers import (
+    CODE_LENGTH_MAX,
+    Ended,
+    named,
+    plain,
+    refused,
+    transient,
+    unknown,
+)
 from freehold.adapters.mail.limit import TimeLimit
 from freehold.domain.errors import UsageError
 from freehold.domain.sending import SendOutcome
@@ -96,7 +104,8 @@ class Client:
         self.name = name
         self.seconds_max = _STEPS * seconds
         self._host = _host_of(name, url)
-        self._secret = secret
+        # A provider may say back what it got: the key, or the header that it stood in.
+        self._secrets = (*(value.rpartition(" ")[2] for value in headers.values()), secret)
         self._limit: TimeLimit | None = None
         self._socket: Any = None
         self._http = httpx.Client(
@@ -179,7 +188,8 @@ class Client:
 
     def usual(self, reply: Reply, code: str = "") -> Answer:
         """Read an answer that is no acceptance by its status alone."""
-        code, text, status = code or str(reply.status), self.words(reply), reply.status
+        code = named(code or str(reply.status), CODE_LENGTH_MAX)
+        text, status = self.words(reply), reply.status
         if status == TOO_MANY_REQUESTS:
             return _with_wait(transient(text, code, everyone=True), reply.retry_after)
         if status == _REQUEST_TIMEOUT:
@@ -198,7 +208,7 @@ class Client:
 
     def plain(self, text: str) -> str:
         """Make a text fit for the trail."""
-        return plain(text, self._secret)
+        return plain(text, *self._secrets)
 
     def close(self) -> None:
         """Give the connection back."""
@@ -243,7 +253,7 @@ def _read(response: httpx.Response) -> Reply:
 def _json(content: bytes) -> Mapping[str, Any]:
     try:
         said = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}
 
@@ -251,7 +261,7 @@ def _json(content: bytes) -> Mapping[str, Any]:
 def _instant(text: str | None) -> datetime | None:
     try:
         at = parsedate_to_datetime(text or "")
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 

@@ -15,7 +15,15 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from freehold.adapters.mail.answers import Ended, accepted, fault_of, is_bare, refused, transient
+from freehold.adapters.mail.answers import (
+    Ended,
+    accepted,
+    fault_of,
+    found,
+    is_bare,
+    refused,
+    transient,
+)
 from freehold.adapters.mail.http_client import Client, Reply, Request, objects_of
 from freehold.adapters.mail.payload import message_id
 from freehold.domain.sending import Repeat, SendOutcome, TransportPromise
@@ -98,7 +106,7 @@ class MailgunTransport:
         own_id = message_id(mail.message)
         for one in items:
             if _is_of(one, mail.key, own_id):
-                return Answer(SendOutcome.FOUND, reference=_id_of(one), code="200")
+                return found(_id_of(one))
         return _not_found(reply, len(items), tried_at)
 
     def _events(self, parameters: Mapping[str, str]) -> Request:

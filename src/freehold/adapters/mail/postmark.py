@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from freehold.adapters.mail.answers import Ended, accepted, fault_of, refused, transient
+from freehold.adapters.mail.answers import Ended, accepted, fault_of, found, refused, transient
 from freehold.adapters.mail.http_client import (
     Client,
     Reply,
@@ -110,7 +110,7 @@ class PostmarkTransport:
             # A search that does not know a filter returns everything: believe only what says it.
             metadata = objects_of([one.get("Metadata")])
             if value in [names.get(_METADATA) for names in metadata]:
-                return Answer(SendOutcome.FOUND, reference=str(one.get("MessageID")), code="200")
+                return found(str(one.get("MessageID")))
         if reply.at is None or reply.at - tried_at > _KEPT:
             return transient("Postmark may have forgotten a mail that is so old", "200")
         return Answer(SendOutcome.NOT_FOUND, code="200", text="Postmark has no mail under this key")

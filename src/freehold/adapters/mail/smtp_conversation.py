@@ -320,7 +320,12 @@ class Conversation:
 
     def _words(self, phase: str, reply: Reply) -> str:
         said = f"{self._where} answered {phase} with {reply.code} {reply.text}"
-        return plain(said, self._server.password)
+        server = self._server
+        if server.password is None:
+            return plain(said)
+        # Also as it was sent: some servers say back the line that they did not like.
+        sent = [_secret(server, plain_text=which) for which in (True, False)]
+        return plain(said, *sent, server.password)
 
     def _lost(self, phase: str, error: Exception) -> Answer:
         self.broken = True
