@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 REPORT = """
 insert into {s}report (tenant, report_date, start_at, end_at, zone, tz_version, watermark_at,
-    due_at, state, facts, facts_digest, assigned_at, frozen_at)
+    due_at, state, facts, facts_digest, assigned_at, frozen_at, expired_count)
 values (:tenant, :date, :start_at, :end_at, 'UTC', '1', :end_at, :end_at, :state, '{}', 'd',
-    :end_at, :end_at)
+    :end_at, :end_at, 0)
 """
 MAIL = """
 insert into {s}mail (report_id, locale, subject, body, body_digest, byte_count, frozen_at)
