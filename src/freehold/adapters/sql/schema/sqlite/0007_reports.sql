@@ -36,9 +36,12 @@ create table {s}report (
     constraint report_once unique (tenant, report_date),
     constraint report_start unique (tenant, start_at),
     constraint report_forward check (start_at < end_at),
-    constraint report_facts check ((facts is null) = (state = 'assigned'))
+    constraint report_facts check ((facts is null) = (state = 'assigned')),
+    constraint report_counted check (facts is null or expired_count is not null)
 ) strict;
 create index {s}report_assigned on {s}report (id) where state = 'assigned';
+-- A report that gets its tallies in parts, one of a tenant at a time, has no count until it has all.
+create unique index {s}report_in_parts on {s}report (tenant) where expired_count is null;
 create index {s}report_due on {s}report (due_at, id) where state = 'frozen';
 create index {s}report_open on {s}report (id) where state in ('sending', 'in review');
 create index {s}report_by_date on {s}report (report_date, tenant);
