@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from freehold.testing.contracts.report_calendar import AssignmentContract, CalendarContract
+from freehold.testing.contracts.report_parts import PartsContract
 
 
 class TestCalendar(CalendarContract):
@@ -10,4 +11,8 @@ class TestCalendar(CalendarContract):
 
 
 class TestAssignment(AssignmentContract):
+    pass
+
+
+class TestParts(PartsContract):
     pass

@@ -134,7 +134,7 @@ class Book:
         counted = self.door.one("select coalesce(sum(expired_count), 0) from {s}report")
         late = self.door.one(
             "select coalesce(sum(t.expired_count), 0) from {s}tally t"
-            " join {s}report r on r.id = t.report_id where t.at < r.start_at"
+            " join {s}report r on r.id = t.report_id where t.at < r.start_at or r.expired_count is null"
         )
         waiting = self.door.one(
             "select coalesce(sum(expired_count), 0) from {s}tally where report_id is null"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.behaviour.plans import Plans
 
 OLD, TENANTS, DUE = 40_000, 4_000, 300  # tallies in reports; in the calendar; whose day is over
+GIANT, MOST = 500, 200  # tallies of one tenant, and of one transaction
 START = datetime(2026, 3, 10, tzinfo=UTC)
 POSTGRES = {
     "walk_tenants": {"tenant_pkey", "report_calendar_pkey"},
@@ -30,6 +31,11 @@ POSTGRES = {
     "due_windows": {"report_calendar_end"},
     "take_group": {"report_calendar_end"},
     "assign_tallies": {"tally_unreported", "report_pkey"},
+    "weigh_page": {"tally_unreported"},
+    "any_in_parts": {"report_in_parts"},
+    "take_report_in_parts": {"report_in_parts"},
+    "assign_part": {"tally_unreported"},
+    "count_parts": {"tally_reported", "report_pkey"},
     "move_calendar": {"report_calendar_pkey"},
     "window_of_tenant": {"report_calendar_pkey"},
 }
@@ -42,6 +48,11 @@ SQLITE = {
     "take_group": {"freehold_report_calendar_end"},
     "make_reports": {"freehold_tally_unreported"},
     "assign_tallies": {"freehold_tally_unreported"},
+    "weigh_page": {"freehold_tally_unreported"},
+    "any_in_parts": {"freehold_report_in_parts"},
+    "take_report_in_parts": {"freehold_report_in_parts"},
+    "assign_part": {"freehold_tally_unreported"},
+    "count_parts": {"freehold_tally_reported"},
 }
 # What reads a table on purpose: every tenant once in a while, the calendar once a process.
 WHOLE = {"outdated_windows"}
@@ -59,6 +70,7 @@ def test_statements_go_by_their_index(place: Place, statistics: str) -> None:
     place.clock.at = START.replace(day=11, minute=2)
     closer = Closer(ledger, POLICY, Onwards())
     closer._calendar._followed_since = place.clock.at
+    closer._calendar.tallies_max = MOST
     with ledger.transaction() as tx:
         tx.tenants.set([Tenant("t17", "T17", zone="Europe/Berlin"), Tenant("x1", "X1")])
     assert closer.close().report_count == DUE + 1  # and a newcomer from before
@@ -103,10 +115,14 @@ def _fill(place: Place) -> None:
         f" '2026-03-09T00:00:00.000000Z', {begin}, 'UTC', '{version}', {begin}, {begin},"
         f" 'assigned', 0, {begin} from {many} where n % 2 = 0"
     )
-    for count, report in ((OLD, f"n % {TENANTS}"), (2 * DUE, "null")):
+    for count, report, owner in (
+        (OLD, f"n % {TENANTS}", f"n % {TENANTS}"),
+        (2 * DUE, "null", f"n % {DUE}"),
+        (GIANT, "null", "7"),
+    ):
         run(
             f"insert into {p}tally (rule, tenant, at, expired_count, skipped, lag_counts, report_id)"
-            f" select 'r', 't' || (n % {DUE if report == 'null' else TENANTS}), {at}, 1, '{{}}', '[]',"
+            f" select 'r', 't' || ({owner}), {at}, 1, '{{}}', '[]',"
             f" {report} from {series.format(count=count)}"
         )
     run(

@@ -269,11 +269,12 @@ def _slow_above(monkeypatch: pytest.MonkeyPatch, most: int, hour: int | None = N
         closing: Closing,
         limit: int,
         only: str | None = None,
+        tallies_max: int | None = None,
     ) -> int:
         tried.append(limit)
         if limit > most and closing.group.hour == hour:
             raise StatementTimedOut("too long")
-        return close(self, closing, limit, only)
+        return close(self, closing, limit, only, tallies_max)
 
     monkeypatch.setattr(calendar_adapter.SqlReportCalendar, "close", slow)
     return tried

@@ -173,7 +173,7 @@ def closing_day(ground: SqlGround, small_pages: None) -> Book:
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Close six or seven tenants at a time."""
     monkeypatch.setattr(closing, "PAGE", 7)
-    monkeypatch.setattr(closing, "TALLIES_A_TENANT", 30)
+    monkeypatch.setattr(closing, "ROWS_A_TENANT", 30)
 
 
 def day_over(ground: SqlGround) -> Book:

@@ -1,7 +1,9 @@
 """Whose day ends when, and which tallies belong to which report.
 
-*Invariants*: a tally gets its report once, in the transaction that writes the report, and keeps it;
-a tenant's windows tile the time line, which the database checks.
+*Invariants*: a tally gets its report once, in the transaction that writes the report or, where these
+are too many for one, in a later part, and keeps it; no report has facts, and none of its tenant's later
+ones is written, before it has all its tallies; a tenant's windows tile the time line. The database
+checks these.
 *Not here*: how long a local day is (`domain.days`), the facts (`ports.reports`).
 """
 
@@ -166,16 +168,40 @@ class ReportCalendar(Protocol):
         """Return the group of one active row alone, due or not; None without one."""
         ...
 
-    def close(self, closing: Closing, limit: int, only: str | None = None) -> int:
+    def close(
+        self,
+        closing: Closing,
+        limit: int,
+        only: str | None = None,
+        tallies_max: int | None = None,
+    ) -> int:
         """Write the reports of at most `limit` of the group's tenants; return how many.
 
         In one statement each for all of them: the report, its tallies (every one of the tenant's
         before the window's end that is in no report), and the calendar's next row. Tenants that
-        another transaction has in hand are left to it.
+        another transaction has in hand are left to it, and so are those whose last report has not
+        got all its tallies.
 
         Args:
             only: one tenant of the group; None for any.
+            tallies_max: of one call, so that it stays short: fewer tenants are closed where theirs
+                are more. A tenant that has more alone gets its report without any, and `assign_part`
+                assigns them. None for all at once.
 
         Again: writes nothing for those that are done. Crash: all of one call, or nothing.
+        """
+        ...
+
+    def in_parts(self) -> bool:
+        """Tell whether any report has not got all its tallies."""
+        ...
+
+    def assign_part(self, tallies_max: int) -> bool:
+        """Assign so many more tallies of a report that has not got all; False where none is left.
+
+        With the last of them it gets its count, and may get its facts. A report that another
+        transaction has in hand is left to it.
+
+        Again: assigns the next ones. Crash: all of one call, or nothing.
         """
         ...

@@ -113,29 +113,64 @@ class SqlReportCalendar:
         rows = self._sql.rows("window_of_tenant", tenant=tenant)
         return self._group(rows[0]) if rows else None
 
-    def close(self, closing: Closing, limit: int, only: str | None = None) -> int:
+    def close(
+        self,
+        closing: Closing,
+        limit: int,
+        only: str | None = None,
+        tallies_max: int | None = None,
+    ) -> int:
         """Write reports, assign their tallies, and move the calendar on."""
         tenants = self._take(closing.group, limit, only)
-        if not tenants:
-            return 0
+        fitting = len(tenants)
+        if tallies_max is not None:
+            fitting = self._fitting(tenants, closing.window.end_at, tallies_max)
+        if tenants:
+            self._close(closing, tenants[: fitting or 1], in_parts=not fitting)
+        return min(len(tenants), fitting or 1)
+
+    def _fitting(self, tenants: Sequence[str], end_at: datetime, tallies_max: int) -> int:
+        """Return how many of the tenants, from the first on, have so few tallies together."""
+        asked = {"tenants": list(tenants), "end_at": end_at, "limit": tallies_max + 1}
+        ((count, last_place),) = self._sql.rows("weigh_page", **asked)
+        return len(tenants) if count <= tallies_max else last_place - 1
+
+    def _close(self, closing: Closing, tenants: Sequence[str], *, in_parts: bool) -> None:
         window = closing.window
         bounds = {"start_at": window.start_at, "end_at": window.end_at}
         made = self._sql.rows(
             "make_reports",
             **bounds,
-            tenants=tenants,
+            tenants=list(tenants),
             report_date=window.report_date.isoformat(),
             zone=window.zone,
             tz_version=window.tz_version,
             watermark_at=self.watermark(),
             due_at=closing.due_at,
             reason=None if closing.reason is None else closing.reason.value,
+            in_parts=int(in_parts),
             now=self._now,
         )
-        ids, owners = [row[0] for row in made], [row[1] for row in made]
-        self._sql.count("assign_tallies", **bounds, ids=ids, tenants=owners)
+        if not in_parts:
+            ids, owners = [row[0] for row in made], [row[1] for row in made]
+            self._sql.count("assign_tallies", **bounds, ids=ids, tenants=owners)
         self._move(tenants, closing.next, closing.group.active)
-        return len(made)
+
+    def in_parts(self) -> bool:
+        """Tell whether any report has not got all its tallies."""
+        return bool(self._sql.rows("any_in_parts"))
+
+    def assign_part(self, tallies_max: int) -> bool:
+        """Assign some more tallies of a report that has not got all."""
+        rows = self._sql.rows("take_report_in_parts")
+        if not rows:
+            return False
+        report_id, tenant, end_at = rows[0]
+        asked = {"id": report_id, "tenant": tenant, "limit": tallies_max}
+        end_at = self._session.sure_instant(end_at)
+        if self._sql.count("assign_part", **asked, end_at=end_at) < tallies_max:
+            self._sql.count("count_parts", id=report_id)
+        return True
 
     def _take(self, group: DueGroup, limit: int, only: str | None) -> list[str]:
         window = group.window

@@ -26,17 +26,23 @@ from freehold.ports.ledger import Ledger, Transaction
 from freehold.ports.report_calendar import Closing, DueGroup, Moved, Newcomer
 
 PAGE = 2_000  # rows of one reading
+TALLIES = 20_000  # of one transaction: some tenths of a second, far from its time limit
 LOOK_FOR_NEW_EVERY = timedelta(seconds=60)
 OVERLAP = timedelta(seconds=60)  # a tenant may be changed by a transaction that commits late
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Calendar:
-    """Keeps the calendar right on one ledger connection."""
+    """Keeps the calendar right on one ledger connection.
+
+    Attributes:
+        tallies_max: that one transaction assigns.
+    """
 
     def __init__(self, ledger: Ledger, policy: ReportPolicy) -> None:
         self._ledger = ledger
         self._policy = policy
+        self.tallies_max = ledger.batch_limit or TALLIES
         self._looked_at: datetime | None = None
         self._followed_since = _BEGINNING
         self._tz_version: str | None = None
@@ -135,7 +141,7 @@ class Calendar:
         group = tx.report_calendar.group_of(moved.tenant)
         if is_over and group is not None and group.window == window:
             closing = closing_of(group, self._policy, tx.now, ReportReason.INACTIVE)
-            tx.report_calendar.close(closing, 1, moved.tenant)
+            tx.report_calendar.close(closing, 1, moved.tenant, self.tallies_max)
 
     def _known(self, zone: str | None, otherwise: str) -> str:
         """Return a tenant's zone, the installation's for none, and another for one unheard of."""

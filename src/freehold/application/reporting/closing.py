@@ -2,8 +2,8 @@
 
 *Invariants*: nothing closes before its end by the database's clock, nor while a guard of the clock
 stands; a window whose zone or tz database changed is computed again before anybody asks whether it is
-over; one transaction closes a bounded page of tenants. That each tally gets one report does not rest on
-waiting: what commits late is in the next report.
+over; one transaction closes few tenants, and assigns few tallies. That each tally gets one report does
+not rest on waiting: what commits late is in the next report.
 *Not here*: how long a day is (`domain.days`), the facts (`freezing`).
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import partial
 
 from freehold.application.prune import frozen
 from freehold.application.reporting.calendar import Calendar, closing_of
@@ -32,7 +33,7 @@ from freehold.ports.telemetry import UNHEARD, DatabaseTrouble, ReportsClosed, Te
 PAGE = 2_000  # tenants of one transaction, at most
 FIRST_PAGE = 50
 PAGE_SECONDS = (1, 4)  # a page that is quicker, or slower, is made larger, or smaller
-TALLIES_A_TENANT = 10  # reckoned with where the size of a transaction is bounded
+ROWS_A_TENANT = 10  # reckoned with where the size of a transaction is bounded
 LOOK = 20_000  # rows of the calendar read at once
 ASK_AGAIN_AFTER = timedelta(seconds=5)
 TRY_AGAIN_AFTER = timedelta(seconds=60)
@@ -83,7 +84,7 @@ class Closer:
         self._telemetry = telemetry
         self._is_stopping = is_stopping
         batch_limit = ledger.batch_limit
-        self._page = PAGE if batch_limit is None else max(batch_limit // TALLIES_A_TENANT, 1)
+        self._page = PAGE if batch_limit is None else max(batch_limit // ROWS_A_TENANT, 1)
         self._calendar = Calendar(ledger, policy)
 
     def close(self, until: datetime | None = None) -> Closed:
@@ -120,7 +121,9 @@ class Closer:
         """
         self._calendar.follow(every=timedelta(0))
         count = 0
+        self._assign_parts()
         while self._build_one(tenant, report_date):
+            self._assign_parts()
             count += 1
         return count
 
@@ -134,25 +137,40 @@ class Closer:
             if groups and frozen(tx) is not None:
                 done.wait_until(tx.now + TRY_AGAIN_AFTER)
                 return done
+            in_parts = calendar.in_parts()
+        if in_parts:
+            self._take(self._assign_parts, done)
         for group in groups:
             if self._is_stopping():
                 break
-            self._take(group, done)
+            self._take(partial(self._do, group, done), done)
         return done
 
-    def _take(self, group: DueGroup, done: _Pass) -> None:
-        """Do what a group needs; what the database refuses of it keeps no other from closing."""
+    def _take(self, step: Callable[[], None], done: _Pass) -> None:
+        """Take a step; what the database refuses of it keeps no other from closing."""
         try:
-            if (window := self._calendar.as_it_is_now(group)) is not None:
-                done.moved_count += self._adjust(group, window)
-            elif self._may_close(group.window, done):
-                done.report_count += self._close_group(group, done.now)
+            step()
         except (DatabaseAway, DatabaseBusy):
             raise
         except DatabaseError as error:
             told = DatabaseTrouble("close reports", type(error).__name__, error.code)
             self._telemetry.tell(told)
             done.wait_until(done.now + TRY_AGAIN_AFTER)
+
+    def _do(self, group: DueGroup, done: _Pass) -> None:
+        """Do what a group needs."""
+        if (window := self._calendar.as_it_is_now(group)) is not None:
+            done.moved_count += self._adjust(group, window)
+        elif self._may_close(group.window, done):
+            done.report_count += self._close_group(group, done.now)
+
+    def _assign_parts(self) -> None:
+        """Assign what is left where a tenant had too many tallies for one transaction."""
+        while not self._is_stopping():
+            with self._ledger.transaction() as tx:
+                if not tx.report_calendar.assign_part(self._calendar.tallies_max):
+                    return
+                self._checkpoint.reach(Boundary.REPORTS_ASSIGNED)
 
     def _may_close(self, window: Window, done: _Pass) -> bool:
         if _is_closable(window, done.now, done.watermark, self._policy.close_delay):
@@ -176,6 +194,8 @@ class Closer:
         total = 0
         for count in self._pages(closing):
             total += count
+            if total >= group.tenant_count:  # whoever came since is found by the next pass
+                break
         if total:
             self._tell(closing, total)
         return total
@@ -191,9 +211,9 @@ class Closer:
                     raise
                 limit, before = max(limit // 8, 1), None
                 continue
-            yield count
-            if count < limit:
+            if not count:
                 return
+            yield count
             limit, before = self._fitting(limit, before, began_at), began_at
 
     def _fitting(self, limit: int, before: datetime | None, now: datetime) -> int:
@@ -213,7 +233,7 @@ class Closer:
         with self._ledger.transaction() as tx:
             if tx.now < closing.window.end_at:  # the clock was set back since
                 return 0, tx.now
-            count = tx.report_calendar.close(closing, limit, only)
+            count = tx.report_calendar.close(closing, limit, only, self._calendar.tallies_max)
             if count:
                 self._checkpoint.reach(Boundary.REPORTS_ASSIGNED)
         return count, tx.now

@@ -29,9 +29,9 @@ class CalendarContract:
     def test_active_tenants_and_owners_are_newcomers(self, ground: Ground) -> None:
         ledger = ground.open()
         _add(ledger, Tenant("a", "A", zone="Europe/Berlin"), Tenant("off", "O", active=False))
-        _tally(ledger, "b", 1)
-        _tally(ledger, "off", 1)
-        _tally(ledger, None, 1)
+        tally(ledger, "b", 1)
+        tally(ledger, "off", 1)
+        tally(ledger, None, 1)
         assert _newcomers(ledger) == {
             "a": Newcomer("a", "Europe/Berlin", None, None),
             "b": Newcomer("b", None, NOW, None),
@@ -43,27 +43,27 @@ class CalendarContract:
         names = [f"t{number}" for number in range(5)]
         _add(ledger, *(Tenant(name, name) for name in names))
         for name in [*names[3:], "u0", "u1"]:
-            _tally(ledger, name, 1)
+            tally(ledger, name, 1)
         assert sorted(_newcomers(ledger, limit=2)) == [*names, "u0", "u1"]
 
     def test_nobody_in_the_calendar_is_a_newcomer(self, ground: Ground) -> None:
         ledger = ground.open()
         _add(ledger, Tenant("a", "A"))
-        _tally(ledger, "b", 1)
-        _tally(ledger, None, 1)
-        _enrol(ledger, "a", "b", NOBODY)
+        tally(ledger, "b", 1)
+        tally(ledger, None, 1)
+        enrol(ledger, "a", "b", NOBODY)
         assert _newcomers(ledger) == {}
 
     def test_a_newcomers_first_tally_is_its_oldest_unreported(self, ground: Ground) -> None:
         ledger = ground.open()
         for hours in (3, 1, 2):
             ground.set_now(START + hours * HOUR)
-            _tally(ledger, "b", 1)
+            tally(ledger, "b", 1)
         assert _newcomers(ledger)["b"].first_tally_at == START + HOUR
 
     def test_enrolling_again_changes_nothing(self, ground: Ground) -> None:
         ledger = ground.open()
-        assert _enrol(ledger, "a", "b") == 2
+        assert enrol(ledger, "a", "b") == 2
         with ledger.transaction() as tx:
             assert tx.report_calendar.enrol({"a": NEXT, "c": NEXT}) == 1
         assert [_window(row) for row in ground.back.rows("report_calendar")] == [FIRST, FIRST, NEXT]
@@ -71,7 +71,7 @@ class CalendarContract:
     def test_moved_tenants_are_told_in_the_order_of_their_changes(self, ground: Ground) -> None:
         ledger = ground.open()
         _add(ledger, *(Tenant(name, name) for name in "abcd"))
-        _enrol(ledger, *"abcd")
+        enrol(ledger, *"abcd")
         for name, zone, active in (("c", "Europe/Berlin", True), ("a", None, False)):
             ground.set_now(NOW + HOUR * (1 + "ca".index(name)))
             with ledger.transaction() as tx:
@@ -89,14 +89,14 @@ class CalendarContract:
     def test_the_installations_zone_counts_for_tenants_without_one(self, ground: Ground) -> None:
         ledger = ground.open()
         _add(ledger, Tenant("a", "A"), Tenant("b", "B", zone="UTC"))
-        _enrol(ledger, "a", "b")
+        enrol(ledger, "a", "b")
         with ledger.transaction() as tx:
             found = tx.report_calendar.moved(NOW, "", "Europe/Berlin", 10)
         assert [one.tenant for one in found] == ["a"]
 
     def test_outdated_rows_are_those_of_another_database(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a", "b", "c")
+        enrol(ledger, "a", "b", "c")
         newer = replace(FIRST, tz_version="2031b")
         with ledger.transaction() as tx:
             tx.report_calendar.reckon({"b": newer}, {})
@@ -108,7 +108,7 @@ class CalendarContract:
 
     def test_a_row_is_reckoned_anew_where_it_begins_as_given(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a", "b", "c")
+        enrol(ledger, "a", "b", "c")
         longer = replace(FIRST, end_at=FIRST.end_at + HOUR, zone="Etc/GMT+1", tz_version="2031b")
         with ledger.transaction() as tx:
             count = tx.report_calendar.reckon({"a": longer, "b": NEXT, "c": FIRST}, {"c": False})
@@ -119,7 +119,7 @@ class CalendarContract:
 
     def test_a_group_is_adjusted_in_pages(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a", "b", "c")
+        enrol(ledger, "a", "b", "c")
         longer = replace(FIRST, end_at=FIRST.end_at + HOUR)
         with ledger.transaction() as tx:
             assert tx.report_calendar.adjust(GROUP, longer, 2) == 2
@@ -130,7 +130,7 @@ class CalendarContract:
     def test_adjusting_follows_whether_the_group_is_active(self, ground: Ground) -> None:
         ledger = ground.open()
         _add(ledger, Tenant("a", "A", active=False))
-        _enrol(ledger, "a", "b")
+        enrol(ledger, "a", "b")
         with ledger.transaction() as tx:
             group = only_group(tx.report_calendar.due(FIRST.end_at, 10), active=False)
             assert tx.report_calendar.adjust(group, FIRST, 10) == 1
@@ -156,7 +156,7 @@ class CalendarContract:
     def test_one_row_alone_is_a_group(self, ground: Ground) -> None:
         ledger = ground.open()
         _add(ledger, Tenant("a", "A", zone="Europe/Berlin", report_hour=5))
-        _enrol(ledger, "a", "b")
+        enrol(ledger, "a", "b")
         with ledger.transaction() as tx:
             mine = DueGroup(FIRST, "Europe/Berlin", 5, active=True, tenant_count=1)
             assert tx.report_calendar.group_of("a") == mine
@@ -171,7 +171,7 @@ class AssignmentContract:
 
     def test_a_window_is_due_from_its_end_on(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a")
+        enrol(ledger, "a")
         with ledger.transaction() as tx:
             assert list(tx.report_calendar.due(FIRST.end_at - SECOND, 10)) == []
             assert list(tx.report_calendar.due(FIRST.end_at, 10)) == [GROUP]
@@ -185,7 +185,7 @@ class AssignmentContract:
             Tenant("c", "C", zone="Europe/Berlin"),
             Tenant("d", "D", active=False),
         )
-        _enrol(ledger, *"abcde")
+        enrol(ledger, *"abcde")
         with ledger.transaction() as tx:
             tx.report_calendar.enrol({"z": NEXT})
             found = tx.report_calendar.due(NEXT.end_at, 10)
@@ -199,13 +199,13 @@ class AssignmentContract:
 
     def test_no_more_is_read_than_asked_for(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, *"abcde")
+        enrol(ledger, *"abcde")
         with ledger.transaction() as tx:
             assert [one.tenant_count for one in tx.report_calendar.due(FIRST.end_at, 3)] == [3]
 
     def test_closing_writes_the_report_and_moves_the_calendar_on(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a")
+        enrol(ledger, "a")
         ground.set_now(FIRST.end_at + HOUR)
         assert _close(ledger, CLOSING) == 1
         row = only(ground.back.rows("report"))
@@ -222,10 +222,10 @@ class AssignmentContract:
         ledger = ground.open()
         for at, count in ((START - DAY, 1), (START, 2), (NOW, 4), (FIRST.end_at, 8)):
             ground.set_now(at)
-            _tally(ledger, "a", count)
-            _tally(ledger, None, 10 * count)
-            _tally(ledger, "other", 100)
-        _enrol(ledger, "a", NOBODY)
+            tally(ledger, "a", count)
+            tally(ledger, None, 10 * count)
+            tally(ledger, "other", 100)
+        enrol(ledger, "a", NOBODY)
         ground.set_now(FIRST.end_at + HOUR)
         assert _close(ledger, CLOSING) == 2
         reports = {row["id"]: row for row in ground.back.rows("report")}
@@ -241,47 +241,47 @@ class AssignmentContract:
 
     def test_what_comes_late_is_in_the_next_report(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a")
+        enrol(ledger, "a")
         ground.set_now(FIRST.end_at + HOUR)
         _close(ledger, CLOSING)
         ground.set_now(FIRST.end_at - SECOND)
-        _tally(ledger, "a", 3)
+        tally(ledger, "a", 3)
         ground.set_now(NEXT.start_at)
-        _tally(ledger, "a", 5)
+        tally(ledger, "a", 5)
         ground.set_now(NEXT.end_at)
-        assert _close(ledger, _next_closing()) == 1
+        assert _close(ledger, next_closing()) == 1
         second = ground.back.rows("report")[1]
         assert second["expired_count"] == 5
         assert [row["report_id"] for row in ground.back.rows("tally")] == [second["id"]] * 2
 
     def test_a_tally_keeps_its_report(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a")
-        _tally(ledger, "a", 3)
+        enrol(ledger, "a")
+        tally(ledger, "a", 3)
         ground.set_now(FIRST.end_at)
         _close(ledger, CLOSING)
         before = ground.back.rows("tally")
         ground.set_now(NEXT.end_at)
-        _close(ledger, _next_closing())
+        _close(ledger, next_closing())
         assert ground.back.rows("tally") == before
         assert [row["expired_count"] for row in ground.back.rows("report")] == [3, 0]
 
     def test_closing_again_writes_nothing(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a", "b")
+        enrol(ledger, "a", "b")
         ground.set_now(FIRST.end_at)
         assert (_close(ledger, CLOSING), _close(ledger, CLOSING)) == (2, 0)
         assert len(ground.back.rows("report")) == 2
 
     def test_a_page_is_closed_at_a_time(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a", "b", "c")
+        enrol(ledger, "a", "b", "c")
         ground.set_now(FIRST.end_at)
         assert [_close(ledger, CLOSING, limit=2) for _ in range(3)] == [2, 1, 0]
 
     def test_one_tenant_of_a_group_can_be_closed_alone(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a", "b", "c")
+        enrol(ledger, "a", "b", "c")
         ground.set_now(FIRST.end_at)
         with ledger.transaction() as tx:
             assert tx.report_calendar.close(CLOSING, 10, "b") == 1
@@ -292,7 +292,7 @@ class AssignmentContract:
         ledger = ground.open()
         _add(ledger, Tenant("b", "B", report_hour=5), Tenant("c", "C", active=False))
         _add(ledger, Tenant("d", "D", zone="Europe/Berlin"))
-        _enrol(ledger, *"abcd")
+        enrol(ledger, *"abcd")
         ground.set_now(FIRST.end_at)
         assert _close(ledger, CLOSING) == 1
         assert [row["tenant"] for row in ground.back.rows("report")] == ["a"]
@@ -301,7 +301,7 @@ class AssignmentContract:
 
     def test_a_recorded_report_has_its_reason(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a")
+        enrol(ledger, "a")
         ground.set_now(FIRST.end_at)
         _close(ledger, replace(CLOSING, reason=ReportReason.MISSED))
         row = only(ground.back.rows("report"))
@@ -309,8 +309,8 @@ class AssignmentContract:
 
     def test_an_abandoned_closing_leaves_nothing(self, ground: Ground) -> None:
         ledger = ground.open()
-        _enrol(ledger, "a")
-        _tally(ledger, "a", 3)
+        enrol(ledger, "a")
+        tally(ledger, "a", 3)
         ground.set_now(FIRST.end_at)
         with raised(Abandoned), ledger.transaction() as tx:
             tx.report_calendar.close(CLOSING, 10)
@@ -323,7 +323,7 @@ class AssignmentContract:
         if not ground.transactions_overlap():
             return  # the other one waits for the whole transaction, and finds nothing after it
         first, second = ground.open(), ground.open()
-        _enrol(first, *"abc")
+        enrol(first, *"abc")
         ground.set_now(FIRST.end_at)
         with first.transaction() as tx, second.transaction() as other:
             assert tx.report_calendar.close(CLOSING, 2) == 2
@@ -332,7 +332,7 @@ class AssignmentContract:
 
     def test_looking_takes_no_lock(self, ground: Ground) -> None:
         first, second = ground.open(), ground.open()
-        _enrol(first, "a")
+        enrol(first, "a")
         with first.transaction(), second.glance() as tx:
             assert list(tx.report_calendar.due(FIRST.end_at, 10)) == [GROUP]
 
@@ -343,7 +343,8 @@ def only_group(groups: Sequence[DueGroup], *, active: bool) -> DueGroup:
     return found
 
 
-def _next_closing() -> Closing:
+def next_closing() -> Closing:
+    """Return the closing of the day after."""
     after = Window(date(2031, 5, 8), NEXT.end_at, NEXT.end_at + DAY, "UTC", "2031a")
     return Closing(replace(GROUP, window=NEXT), NEXT, after, NEXT.end_at + 7 * HOUR)
 
@@ -363,15 +364,17 @@ def _add(ledger: Ledger, *tenants: Tenant) -> None:
         tx.tenants.add(tenants)
 
 
-def _enrol(ledger: Ledger, *tenants: str) -> int:
+def enrol(ledger: Ledger, *tenants: str) -> int:
+    """Give tenants their first window."""
     with ledger.transaction() as tx:
         return tx.report_calendar.enrol(dict.fromkeys(tenants, FIRST))
 
 
-def _tally(ledger: Ledger, tenant: str | None, expired_count: int) -> None:
-    tally = Tally("r", tenant, expired_count=expired_count)
+def tally(ledger: Ledger, tenant: str | None, expired_count: int) -> None:
+    """Write a tally, now."""
+    told = Tally("r", tenant, expired_count=expired_count)
     with ledger.transaction() as tx:
-        tx.operations.add_tallies([tally])
+        tx.operations.add_tallies([told])
 
 
 def _close(ledger: Ledger, closing: Closing, limit: int = 100) -> int:

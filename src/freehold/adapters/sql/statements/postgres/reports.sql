@@ -23,7 +23,8 @@ select p.id, p.tenant,
         where b.tenant = p.tenant and b.report_date = p.report_date - 1),
        (select b.expired_count from {s}report b
         where b.tenant = p.tenant and b.report_date = p.report_date - 7)
-from {s}report p where p.id = any (:ids::bigint[]) and p.facts is null
+from {s}report p
+where p.id = any (:ids::bigint[]) and p.facts is null and p.expired_count is not null
 order by p.id for update of p skip locked
 
 -- name: facts_counts

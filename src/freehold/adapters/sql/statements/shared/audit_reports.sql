@@ -13,16 +13,17 @@ where t.report_id is not null and t.at >= :since
 limit :limit
 
 -- name: report_counts_wrongly
--- Purpose: find reports whose count is not that of their tallies within the window.
+-- Purpose: find reports whose count is not that of their tallies within the window; one that gets
+--          them in parts has none yet.
 -- Caller: adapters.sql.audit
 -- Index: tally_reported
 select null, null, null,
        'the report of ' || r.report_date || ' of tenant "' || r.tenant || '" counts '
-       || coalesce(r.expired_count, 0) || ', its tallies ' || coalesce(sum(t.expired_count), 0)
+       || r.expired_count || ', its tallies ' || coalesce(sum(t.expired_count), 0)
 from {s}report r left join {s}tally t on t.report_id = r.id and t.at >= r.start_at
-where r.start_at >= :since
+where r.start_at >= :since and r.expired_count is not null
 group by r.id, r.report_date, r.tenant, r.expired_count
-having coalesce(r.expired_count, 0) <> coalesce(sum(t.expired_count), 0)
+having r.expired_count <> coalesce(sum(t.expired_count), 0)
 limit :limit
 
 -- name: windows_apart

@@ -17,6 +17,21 @@ select c.tenant, {window} from {s}report_calendar c
 where {is_active} and c.tenant > :after and c.tz_version <> :tz_version
 order by c.tenant limit :limit
 
+-- name: any_in_parts
+-- Purpose: see whether any report has not got all its tallies.
+-- Caller: adapters.sql.report_calendar, once a pass
+-- Index: report_in_parts
+select 1 from {s}report r where r.expired_count is null limit 1
+
+-- name: count_parts
+-- Purpose: count what lies inside of a report that got all its tallies.
+-- Caller: adapters.sql.report_calendar, after the last part, on a row locked just before
+-- Index: the primary key of report, tally_reported
+update {s}report as r
+set expired_count = (select coalesce(sum(t.expired_count), 0) from {s}tally t
+                     where t.report_id = :id and t.at >= r.start_at)
+where r.id = :id
+
 -- name: next_report_end
 -- Purpose: find the earliest end of a window.
 -- Caller: adapters.sql.report_calendar

@@ -57,20 +57,33 @@ set next_date = :c2, end_at = :c3, zone = :c4, tz_version = :c5, active = coales
 where tenant = :c0 and start_at = :c1
 
 -- name: take_group
--- Purpose: read rows of one group.
+-- Purpose: read rows of one group, without those whose last report has not got all its tallies.
 -- Differs: no row locks; the transaction is the only writer.
 -- Caller: adapters.sql.report_calendar
--- Index: report_calendar_end, the primary key of tenant
+-- Index: report_calendar_end, report_in_parts, the primary key of tenant
 select c.tenant from {s}report_calendar c left join {s}tenant t on t.id = c.tenant
 where c.active = 1 and c.end_at = :end_at and c.start_at = :start_at and c.next_date = :report_date
   and c.zone = :zone and c.tz_version = :tz_version
   and t.zone is :tenant_zone and t.report_hour is :hour
   and coalesce(t.active, true) = :is_active
   and (:only is null or c.tenant = :only)
+  and not exists (select 1 from {s}report r where r.tenant = c.tenant and r.expired_count is null)
 order by c.end_at, c.tenant limit :limit
 
+-- name: weigh_page
+-- Purpose: count the tallies of tenants whose window closes, as far as the limit; and tell at which
+--          of the tenants it ended.
+-- Differs: the batch arrives as JSON.
+-- Caller: adapters.sql.report_calendar
+-- Index: tally_unreported
+select count(*), max(w.place) from (
+    select n.key + 1 as place from json_each(:tenants) n
+    cross join {s}tally y on coalesce(y.tenant, '') = n.value
+    where y.report_id is null and y.at < :end_at limit :limit) w
+
 -- name: make_reports
--- Purpose: write the reports of tenants whose window closes, with what lies inside counted.
+-- Purpose: write the reports of tenants whose window closes, with what lies inside counted; without
+--          a count where parts follow.
 -- Differs: counts here, since nobody else writes meanwhile (no DML in CTE); the batch is JSON.
 -- Caller: adapters.sql.report_calendar
 -- Index: report_once, report_start, tally_unreported
@@ -79,9 +92,10 @@ insert into {s}report (
     expired_count, assigned_at)
 select n.value, :report_date, :start_at, :end_at, :zone, :tz_version, :watermark_at, :due_at,
        'assigned', :reason,
-       (select coalesce(sum(t.expired_count), 0) from {s}tally t
-        where coalesce(t.tenant, '') = n.value and t.report_id is null
-          and t.at >= :start_at and t.at < :end_at), :now
+       case when :in_parts = 0 then
+           (select coalesce(sum(t.expired_count), 0) from {s}tally t
+            where coalesce(t.tenant, '') = n.value and t.report_id is null
+              and t.at >= :start_at and t.at < :end_at) end, :now
 from json_each(:tenants) n where true
 returning id, tenant
 
@@ -95,6 +109,25 @@ set report_id = (select r.id from {s}report r
                  where r.tenant = coalesce({s}tally.tenant, '') and r.start_at = :start_at)
 where report_id is null and coalesce(tenant, '') in (select value from json_each(:tenants))
   and at < :end_at
+
+-- name: take_report_in_parts
+-- Purpose: read a report that has not got all its tallies.
+-- Differs: no row locks; the transaction is the only writer.
+-- Caller: adapters.sql.report_calendar
+-- Index: report_in_parts
+select r.id, r.tenant, r.end_at from {s}report r where r.expired_count is null
+order by r.tenant limit 1
+
+-- name: assign_part
+-- Purpose: give some of a tenant's unreported tallies before the end to its report, the oldest first.
+-- Differs: rows are found by their ids.
+-- Caller: adapters.sql.report_calendar
+-- Index: tally_unreported, the primary key
+update {s}tally set report_id = :id
+where id in (
+    select y.id from {s}tally y
+    where coalesce(y.tenant, '') = :tenant and y.report_id is null and y.at < :end_at
+    order by coalesce(y.tenant, ''), y.at limit :limit)
 
 -- name: move_calendar
 -- Purpose: write another window for rows in hand.

@@ -25,7 +25,7 @@ select p.id, p.tenant,
         where b.tenant = p.tenant and b.report_date = date(p.report_date, '-7 days'))
 from json_each(:ids) i
 cross join {s}report p on p.id = i.value
-where p.facts is null order by p.id
+where p.facts is null and p.expired_count is not null order by p.id
 
 -- name: facts_counts
 -- Purpose: add up the tallies of a page of reports within their windows, by report and rule.
