@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import webbrowser
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def lite(alone: Program, sqlite_url: str) -> Desk:
 
 
 def test_nothing_is_listed_before_a_day_was_closed(lite: Desk) -> None:
-    assert lite.freehold("report", "list").out.startswith("no report yet, or none")
+    assert lite.freehold("report", "list").out.startswith("there is no report yet; ")
 
 
 def test_a_mail_arrives_and_the_trail_explains_it(desk: Desk) -> None:
@@ -94,6 +95,30 @@ def test_a_report_is_sent_once_however_often_it_is_asked_for(desk: Desk) -> None
     assert second.code == 0
     assert "was sent, 1 of 1 mails accepted; nothing was sent" in second.out
     assert len(desk.mails()) == 1
+
+
+def test_a_report_that_nobody_got_is_sent_after_all_on_a_persons_word(desk: Desk) -> None:
+    desk.add(replace(HARBOUR, recipients=()))
+    assert desk.freehold("report", "run").code == 0
+    assert desk.states() == [("harbour", "not sent")]
+    named = ("report", "send", "harbour", str(desk.day))
+    words = ("--by", "ann", "--reason", "they have a mailbox now")
+    facts = desk.freehold("--json", "report", "show", *named[2:]).data["facts"]
+    in_vain = desk.freehold(*named, *words)
+    assert (in_vain.code, "would end again as not sent (no recipient)" in in_vain.err) == (6, True)
+    assert desk.states() == [("harbour", "not sent")]
+    desk.add(HARBOUR)
+    without = desk.freehold(*named)
+    assert (without.code, len(desk.mails())) == (0, 0)
+    assert "nothing was sent; add --by and --reason to send it after all" in without.out
+    sent = desk.freehold(*named, *words)
+    assert (sent.code, desk.states(), len(desk.mails())) == (0, [("harbour", "sent")], 1), sent.err
+    assert "is sent, 1 of 1 mails accepted" in sent.out
+    shown = desk.freehold("--json", "report", "show", *named[2:]).data
+    assert shown["facts"] == facts
+    assert "ann: report send of harbour" in desk.freehold("report", "show", *named[2:]).out
+    again = desk.freehold(*named, *words)
+    assert (again.code, len(desk.mails())) == (6, 1)
 
 
 def test_a_list_is_paged_and_filtered(desk: Desk) -> None:
@@ -176,7 +201,7 @@ def test_a_pruned_mail_says_so_and_keeps_its_trail(lite: Desk) -> None:
         (("build", "harbour", "2099-01-01"), 6, "is not over"),
         (("build", "nobody-knows", "2026-01-01"), 2, "There is no tenant 'nobody-knows'"),
         (("build", "harbour", "2026-01-01"), 2, "There is no report of tenant 'harbour' for"),
-        (("send", "harbour", "2026-01-01", "--by", "ann"), 2, "add --recipient"),
+        (("send", "harbour", "2026-01-01", "--by", "ann"), 2, "reason"),
         (
             ("resolve", "harbour", "2026-01-01", "--as", "lost", "--by", "a", "--reason", "b"),
             2,

@@ -17,9 +17,14 @@ from freehold.domain.reports import ReportReason, ReportState, Window
 from freehold.domain.sending import AttemptKind, SendOutcome, SendState
 
 
+def report_subject(tenant: str, report_date: date) -> str:
+    """Name a report in the action log."""
+    return f"{tenant or 'nobody'} {report_date}"
+
+
 def send_subject(tenant: str, report_date: date, recipient: str) -> str:
     """Name the mail to one recipient in the action log."""
-    return f"{tenant or 'nobody'} {report_date} {recipient}"
+    return f"{report_subject(tenant, report_date)} {recipient}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,13 @@ class Reports(Protocol):
         """End frozen reports that get no mail; return how many."""
         ...
 
+    def reopen(self, tenant: str, report_date: date) -> bool:
+        """Let a report that was not sent, and has no mail, be frozen again; False for any other.
+
+        Its facts stay as they are. Again: False.
+        """
+        ...
+
     def read(self, tenant: str, report_date: date) -> FrozenReport | None:
         """Return one report with its facts; None while there is none, or it has none yet."""
         ...

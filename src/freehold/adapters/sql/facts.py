@@ -121,6 +121,11 @@ class SqlReports:
             "end_reports", ids=list(ids), state=state.value, reason=why, now=self._now
         )
 
+    def reopen(self, tenant: str, report_date: date) -> bool:
+        """Let a report that was not sent, and has no mail, be frozen again."""
+        day = report_date.isoformat()
+        return bool(self._sql.count("reopen_report", tenant=tenant, report_date=day))
+
 
 def changed_facts(runner: Runner, since: datetime) -> Iterator[Violation]:
     """Find reports, frozen since an instant, whose facts are not those of their digest or count."""

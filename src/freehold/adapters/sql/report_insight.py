@@ -24,6 +24,7 @@ from freehold.ports.report_insight import (
     SeenReport,
     SeenSend,
     SeenSummary,
+    report_subject,
     send_subject,
 )
 
@@ -103,7 +104,10 @@ class SqlReportsInSight:
     def _report(self, tenant: str, report_date: date, row: Row) -> SeenReport:
         tenants = SqlTenants(self._sql.session, self._now).read([tenant])
         sends = self._sends(row[0])
-        subjects = [send_subject(tenant, report_date, one.recipient) for one in sends]
+        subjects = [
+            report_subject(tenant, report_date),
+            *(send_subject(tenant, report_date, one.recipient) for one in sends),
+        ]
         return SeenReport(
             id=row[0],
             window=Window(report_date, self._at(row[1]), self._at(row[2]), row[3], row[4]),

@@ -117,23 +117,26 @@ def send(
 ) -> None:
     """Send one report now, whatever its hour; what was accepted is never sent again.
 
+    One that ended as not sent because nobody could get it is sent after all with --by and --reason.
     Other mails that are due leave on the way. Exits 4 while mails wait for another attempt, 6 when
     a person must say how one ended.
 
     Examples: freehold report send harbour 2026-05-01 · freehold report send harbour 2026-05-01
     --recipient desk@harbour.example --by ann --reason "their mail server is back"
     """
+    from freehold.application.reporting.reopening import reopen
     from freehold.application.reporting.resolving import Verdict
     from freehold.application.reporting.resolving import resolve as say
+    from freehold.bootstrap import report_settings
     from freehold.entrypoints.cli.report_view import report_data
 
     call = invocation(context)
     asked = read_day(day)
-    if recipient is None and (by or reason):
-        raise UsageError("--by and --reason belong to a mail that is sent again: add --recipient.")
     with _opened(call) as (settings, ledger, reporter):
         if recipient is not None:
             say(ledger, tenant, asked, recipient, Verdict.RESEND, by, reason)
+        elif by or reason:
+            reopen(ledger, report_settings(settings).policy, tenant, asked, by, reason)
         before = _built(ledger, reporter, tenant, asked)
         if before.state is ReportState.FROZEN:
             reporter.mailer.prepare_one(tenant, asked)
@@ -141,10 +144,18 @@ def send(
         seen = _built(ledger, reporter, tenant, asked)
     nothing = before.state not in (ReportState.FROZEN, ReportState.SENDING)
     said = f"{_called(seen)} {'was' if nothing else 'is'} {_ends(seen)}"
-    call.show(
-        report_data(seen), lambda: typer.echo(f"{said}; nothing was sent" if nothing else said)
-    )
+    if nothing:
+        said += f"; nothing was sent{_after_all(seen)}"
+    call.show(report_data(seen), lambda: typer.echo(said))
     _require_ended(seen)
+
+
+def _after_all(seen: SeenReport) -> str:
+    """Say how a report that nobody got is sent, now that the tenant has recipients."""
+    ended = seen.state is ReportState.NOT_SENT and seen.mail is None
+    if not (ended and seen.tenant is not None and seen.tenant.recipients):
+        return ""
+    return "; add --by and --reason to send it after all"
 
 
 def _ends(seen: SeenReport) -> str:
@@ -193,13 +204,13 @@ def _require_ended(seen: SeenReport) -> None:
     if waiting:
         next_at = min(one.available_at for one in waiting)
         raise WorkLeft(
-            f"{len(waiting)} mails of {_called(seen)} wait for another attempt, the next at "
-            f"{instant(next_at)}; `freehold report show` says why."
+            f"Mails of {_called(seen)} are still to be sent, the next at {instant(next_at)}; "
+            "`freehold report show` says why."
         )
     if seen.state is ReportState.IN_REVIEW:
         raise RefusedByState(
-            f"Nobody knows how a mail of {_called(seen)} ended; look at `freehold report show`, ask "
-            "the provider, then `freehold report resolve`."
+            f"A mail of {_called(seen)} waits for a person; `freehold report show` says why, and "
+            "`freehold report resolve` takes the answer."
         )
 
 
@@ -297,11 +308,11 @@ def reported_data(done: Reported) -> dict[str, Any]:
 def reported_text(done: Reported) -> str:
     """Say what a one-shot did."""
     parts = [
-        f"{count:,} {what}"
-        for what, count in (
-            ("days closed", done.closed_count),
-            ("reports frozen", done.frozen_count),
-            ("mails written or not needed", done.mail_count),
+        f"{count:,} {thing if count == 1 else thing + 's'} {what}"
+        for thing, what, count in (
+            ("day", "closed", done.closed_count),
+            ("report", "frozen", done.frozen_count),
+            ("mail", "written or not needed", done.mail_count),
         )
         if count
     ]
@@ -327,4 +338,4 @@ def require_done(done: Reported, *, stopping: bool) -> None:
         raise error
     if done.left and not stopping:
         when = "" if done.next_at is None else f", the next at {instant(done.next_at)}"
-        raise WorkLeft(f"Mails wait for another attempt{when}; run it again.")
+        raise WorkLeft(f"Mails are still to be sent{when}; run it again.")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from freehold.domain.reports import ReportReason, ReportState
 from freehold.domain.sending import AttemptKind, SendOutcome, SendState
 from freehold.domain.sending_next import Rest, Standing
 from freehold.ports.ledger import Ledger
@@ -68,6 +69,22 @@ class SendsContract:
             ids["t"]: ("not sent", "every recipient has unsubscribed", NOW),
             ids["u"]: ("not sent", "no recipient", NOW),
         }
+
+    def test_a_report_that_ended_without_a_mail_can_be_frozen_again(self, ground: Ground) -> None:
+        ledger = ground.open()
+        ids = freeze_reports(ledger, ["t", "u"])
+        with ledger.transaction() as tx:
+            assert not tx.reports.reopen("t", DATE)
+            tx.reports.end([ids["t"]], ReportState.NOT_SENT, ReportReason.NO_RECIPIENT)
+            tx.sends.write([mail_of(ids["u"], [])])
+        facts = [row["facts"] for row in ground.back.rows("report")]
+        with ledger.transaction() as tx:
+            assert not tx.reports.reopen("t", DATE + DAY)
+            assert not tx.reports.reopen("u", DATE)  # it has a mail
+            assert tx.reports.reopen("t", DATE)
+            assert not tx.reports.reopen("t", DATE)
+        assert [row["facts"] for row in ground.back.rows("report")] == facts
+        assert reports(ground)[ids["t"]] == ("frozen", None, None)
 
     def test_pruned_bytes_are_told(self, ground: Ground) -> None:
         ledger = ground.open()
