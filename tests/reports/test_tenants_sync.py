@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from freehold.adapters.sql.ledger import SqlLedger
 from freehold.adapters.sql.migrations import upgrade
-from freehold.adapters.system import Onwards, StopRequest
+from freehold.adapters.system import Onwards, StopRequest, SystemClock
 from freehold.application import tenants_sync
-from freehold.application.tenants_sync import Synced, sync_tenants
+from freehold.application.tenants_sync import Synced, sync_in_turn, sync_tenants
 from freehold.bootstrap import open_ledger, open_session
 from freehold.domain.errors import RuleRefused
 from freehold.domain.inventory import Tenant
@@ -21,6 +23,7 @@ from freehold.entrypoints.reporting import Reporting
 from freehold.ports.telemetry import UNHEARD
 from freehold.settings import DatabaseSettings, Settings, load_settings
 from freehold.testing.backdoor import BackDoor
+from freehold.testing.clock import SetClock
 from tests.e2e.inprocess import Program
 
 TABLE = "create table property (code text primary key, title text, zone text, hour {any}, mails {many}, state text)"
@@ -293,3 +296,33 @@ def test_the_service_and_the_one_shot_follow_the_table(
     for one in loops:
         one.close()
     assert [one["id"] for one in freehold("tenant", "list", "--json").data] == ["a", "b"]
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_one_shot_reads_the_table_once_in_a_turn(properties: Properties) -> None:
+    back = properties.door
+    properties.put("a")
+
+    def read_at(instant: datetime) -> int | None:
+        settings = Settings(DatabaseSettings(back.url))
+        with closing(open_ledger(settings, clock=SetClock(instant), considerate=False)) as ledger:
+            synced = sync_in_turn(ledger, MAPPING, "here", SystemClock())
+        return None if synced is None else synced.seen_count
+
+    turn = datetime(2031, 5, 6, 7, 20, tzinfo=UTC)
+    minute = timedelta(minutes=1)
+    back.execute("alter table property rename to away")
+    with pytest.raises(RuleRefused):
+        read_at(turn)
+    back.execute("alter table away rename to property")
+    assert [read_at(turn + n * minute) for n in (1, 1, 9, 10, 19, 40)] == [
+        1,
+        None,
+        None,
+        1,
+        None,
+        1,
+    ]
+    assert read_at(turn - 60 * minute) == 1  # the clock was set back
+    ticks = back.rows("select outcome, found_count from {s}tick where schedule = '[tenants]'")
+    assert ticks == [("done", 1)] * 4

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from freehold.domain.inventory import Tenant
+from freehold.domain.schedule import Every, last_at_or_before
 from freehold.domain.tenant_mapping import TenantMapping, TenantRow, read_row
 from freehold.ports.ledger import Act, Ledger, Transaction
+from freehold.ports.system import HostClock
 from freehold.ports.telemetry import UNHEARD, Telemetry, TenantsSynced
 from freehold.ports.tenant_source import Taken
 
 PAGE = 1_000  # tenants of one transaction
 NAMED_MOST = 100  # rejected rows and taken over tenants that are named; all are counted
-SOURCE = "[tenants]"  # the actor in the action log
+SOURCE = "[tenants]"  # the actor in the action log, and the schedule of ticks; no rule is named so
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,37 @@ def sync_tenants(
             )
         )
     return sync.synced
+
+
+def sync_in_turn(
+    ledger: Ledger,
+    mapping: TenantMapping,
+    runner: str,
+    host_clock: HostClock,
+    telemetry: Telemetry = UNHEARD,
+) -> Synced | None:
+    """Follow the table, unless that was done since `every` came round last.
+
+    Returns:
+        None where it was done.
+    Again: nothing before the next turn. Crash: the next call reads the table again.
+
+    Raises:
+        RuleRefused: as `sync_tenants`; the next call tries again.
+    """
+    turn = Every(max(1, round(mapping.every.total_seconds())))
+    with ledger.transaction() as tx:
+        logical_time, last = last_at_or_before(turn, tx.now), tx.ticks.last(SOURCE)
+        assert logical_time is not None  # an interval has one always
+        if last is not None and logical_time <= last <= tx.now:
+            return None
+    synced = sync_tenants(ledger, mapping, telemetry=telemetry)
+    with ledger.transaction() as tx:
+        tick = tx.ticks.start(SOURCE, logical_time, runner, host_clock.wall())
+        if tick is not None:
+            outcome = "done" if synced.refusal is None else "too many are gone"
+            tx.ticks.finish(tick, synced.seen_count, synced.new_count, outcome)
+    return synced
 
 
 class _Sync:

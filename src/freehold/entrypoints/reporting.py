@@ -116,7 +116,10 @@ class Reporting:
         asking = Summarizing(ledger, summarizer, policy, self.checkpoint, self.telemetry)
 
         def step() -> float:
-            return 0.0 if asking.step() else ASK_AGAIN_SECONDS
+            if asking.step():
+                return 0.0
+            ledger.close()  # its connection is of no use before the next question
+            return ASK_AGAIN_SECONDS
 
         def close() -> None:
             summarizer.close()
@@ -128,7 +131,10 @@ class Reporting:
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
 
         def step() -> float:
-            sync_tenants(ledger, mapping, telemetry=self.telemetry)
+            try:
+                sync_tenants(ledger, mapping, telemetry=self.telemetry)
+            finally:
+                ledger.close()  # no connection is kept until the next reading
             return mapping.every.total_seconds()
 
         return Loop("tenants", step, ledger.close)

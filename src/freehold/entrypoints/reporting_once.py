@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import math
+import os
+import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ from freehold.adapters.system import StopRequest, SystemClock
 from freehold.application.reporting.reporter import Prepared, Reporter
 from freehold.application.reporting.sending import Sender
 from freehold.application.reporting.summarizing import Summarizing
-from freehold.application.tenants_sync import sync_tenants
+from freehold.application.tenants_sync import sync_in_turn
 from freehold.bootstrap import open_ledger, open_summarizer, report_settings
 from freehold.domain.errors import DatabaseAway, DatabaseError
 from freehold.domain.sending import SendState
@@ -103,10 +105,14 @@ def report_once(
 def _follow_tenants(
     ledger: SqlLedger, settings: Settings, telemetry: Telemetry
 ) -> list[tuple[str, DatabaseError]]:
-    """Read the customer's table of tenants first; trouble with it holds up no report."""
+    """Read the customer's table of tenants first, where its turn has come.
+
+    Trouble with it holds up no report.
+    """
     try:
         if settings.tenants is not None:
-            sync_tenants(ledger, settings.tenants, telemetry=telemetry)
+            runner = f"{socket.gethostname()} {os.getpid()}"
+            sync_in_turn(ledger, settings.tenants, runner, SystemClock(), telemetry)
     except DatabaseAway:
         raise
     except DatabaseError as error:
