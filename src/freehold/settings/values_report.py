@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar, Literal
+from urllib.parse import urlsplit
 
 from freehold.domain.errors import UsageError
 from freehold.domain.reports import ReportPolicy
 from freehold.domain.retries import RetryPolicy
 
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PORTS = {"starttls": 587, "tls": 465, "none": 25}  # RFC 6409, RFC 8314, RFC 5321
 Security = Literal["starttls", "tls", "none"]
 
@@ -141,6 +143,13 @@ class SummarySettings:
     cached_price: float | None = None
     output_price: float | None = None
     currency: str = "USD"
+
+    @property
+    def key_in_clear(self) -> bool:
+        """Tell whether a key would travel unencrypted to another host."""
+        parts = urlsplit(self.url)
+        has_key = self.key.value is not None or self.key.file is not None
+        return has_key and parts.scheme == "http" and parts.hostname not in LOOPBACK
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class ReportSetting:
         trouble: why nothing can be sent, in a sentence; None where all is well.
         in_clear: whether mails travel unencrypted.
         asks_model: whether a language model writes paragraphs.
+        key_in_clear: whether its key travels unencrypted to another host.
         tenants: the first ones by id; None where they cannot be read.
     """
 
@@ -35,6 +36,7 @@ class ReportSetting:
     trouble: str | None
     in_clear: bool
     asks_model: bool
+    key_in_clear: bool
     tenants: Sequence[Tenant] | None
 
 
@@ -45,7 +47,8 @@ def report_findings(setting: ReportSetting, rules: Sequence[Rule]) -> Iterator[F
         found += _recipients(setting.tenants)
     yield from found
     if not found:
-        sentence = f"Reports can be sent by {setting.transport}, and every tenant has a recipient."
+        read = "" if setting.tenants is None else ", and every tenant has a recipient"
+        sentence = f"Reports can be sent by {setting.transport}{read}."
         yield fine(Code.REPORTS, None, "report", sentence)
 
 
@@ -77,6 +80,14 @@ def _options(setting: ReportSetting) -> Iterator[Finding]:
             "report.unsubscribe",
             "Without an https address no mail program offers to unsubscribe with one click, which "
             "large mail providers ask for.",
+        )
+    if setting.key_in_clear:
+        yield warn(
+            Code.REPORT_IN_CLEAR,
+            None,
+            "summary.url",
+            "The key of the language model travels in clear, where anybody on the way can read it: "
+            "write an https address, or run the model on this host.",
         )
     if setting.asks_model and setting.policy.hour == 0:
         yield warn(

@@ -87,6 +87,7 @@ def _report_setting(call: Invocation, settings: Settings, chosen: ReportSettings
         trouble=_transport_trouble(settings),
         in_clear=isinstance(transport, SmtpSettings) and transport.security == "none",
         asks_model=chosen.summary is not None,
+        key_in_clear=chosen.summary is not None and chosen.summary.key_in_clear,
         tenants=_first_tenants(call, settings),
     )
 
