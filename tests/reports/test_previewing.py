@@ -53,7 +53,7 @@ def test_a_running_day_can_be_seen_and_stays_as_it_is(today: Desk) -> None:
     assert wrote.out == "wrote page.html\n"
     assert "</html>" in (freehold.folder / "page.html").read_text()
     assert kept(today) == before
-    assert freehold("report", "list").out.startswith("no report yet")
+    assert freehold("report", "list").out.startswith("there is no report yet; ")
 
 
 def test_a_preview_says_what_the_report_says(

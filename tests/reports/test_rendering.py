@@ -62,7 +62,7 @@ def test_a_busy_day_is_told_in_numbers_and_words() -> None:
         "Repeated attempts: 7",
         "180 more are in the attached table. 1,004 further releases are counted",
         "This report covers Mar 14, 2026 12:00\N{NARROW NO-BREAK SPACE}AM to Mar 15, 2026",
-        "All times are Europe/Berlin time.",
+        "Times are those of Europe/Berlin.",
     ):
         assert said in text
     assert text.count("Due: ") == 20

@@ -53,7 +53,9 @@ def test_an_unsubscription_stops_what_waits_and_is_shown_until_it_is_taken_back(
             "a@x.example unsubscribed; 1 waiting mails stopped",
         )
     ]
-    assert "a@x.example (unsubscribed), b@x.example" in freehold("tenant", "list").out
+    listed = freehold("tenant", "list").out
+    assert "a@x.example (unsubscribed)" in listed
+    assert "b@x.example" in listed
     shown = freehold("tenant", "show", "harbour")
     assert "a@x.example wants no report since" in shown.out
     assert "says ann: asked" in shown.out
@@ -85,7 +87,9 @@ def test_what_was_stored_before_addresses_were_checked_is_pointed_out(
 ) -> None:
     with BackDoor(sqlite_url) as door:
         door.execute("""update {s}tenant set recipients = '["Desk <c@x>", "b@x.example"]'""")
-    assert "Desk <c@x> (unusable), b@x.example" in freehold("tenant", "list").out
+    listed = freehold("tenant", "list").out
+    assert "Desk <c@x> (unusable)" in listed
+    assert "b@x.example" in listed
     assert freehold("tenant", "show", "harbour", "--json").data["unusable"] == ["Desk <c@x>"]
 
 

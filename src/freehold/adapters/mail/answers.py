@@ -14,6 +14,8 @@ ADDRESS_LENGTH_MAX = 254  # RFC 5321 4.5.3.1.3, less the brackets
 # Generous: whatever stands around an @ is left out, also half an address.
 _ADDRESS = re.compile(r"[^\s<>\"'(),;:\[\]=]*@[^\s<>\"'(),;\[\]]*")
 
+_NUMBER = re.compile(r"^\[Errno -?\d+\] ")
+
 
 class Ended(Exception):
     """The attempt is over before its last step; raised and caught inside an adapter only."""
@@ -30,6 +32,11 @@ def plain(text: str, *secrets: str | None, length_max: int = TEXT_LENGTH_MAX) ->
         if secret:
             text = text.replace(_one_line(secret), "[secret]")
     return _bounded(_ADDRESS.sub("[address]", text), length_max)
+
+
+def in_words(error: Exception) -> str:
+    """Name an error of the operating system in its own words, without their number."""
+    return _NUMBER.sub("", str(error)) or type(error).__name__
 
 
 def _one_line(text: str) -> str:

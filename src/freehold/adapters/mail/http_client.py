@@ -21,6 +21,7 @@ import httpx
 from freehold.adapters.mail.answers import (
     CODE_LENGTH_MAX,
     Ended,
+    in_words,
     named,
     plain,
     refused,
@@ -299,4 +300,4 @@ def _host_of(name: str, url: str) -> str:
 def _why(error: Exception) -> str:
     if isinstance(error, httpx.TimeoutException):
         return "it did not answer in time"
-    return str(error) or type(error).__name__
+    return in_words(error)

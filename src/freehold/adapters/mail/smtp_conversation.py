@@ -21,6 +21,7 @@ from freehold.adapters.mail.answers import (
     REFERENCE_LENGTH_MAX,
     Ended,
     accepted,
+    in_words,
     plain,
     refused,
     transient,
@@ -341,7 +342,7 @@ class Conversation:
         # smtplib turns a time-out into a disconnection, and so does our own limit.
         if self._limit.over or isinstance(error.__context__ or error, TimeoutError):
             return "it did not answer in time"
-        return plain(str(error) or type(error).__name__)
+        return plain(in_words(error))
 
     @property
     def _where(self) -> str:

@@ -44,7 +44,7 @@ _WHY_NOT = {
     SendState.ACCEPTED: "was accepted, and is never sent again",
     SendState.REFUSED: "was refused by its provider; say resend or abandon",
     SendState.ABANDONED: "was given up already",
-    SendState.UNSUBSCRIBED: "has unsubscribed",
+    SendState.UNSUBSCRIBED: "is not sent, as the recipient has unsubscribed",
 }
 
 

@@ -53,7 +53,7 @@ def list_(
     with call.ledger() as ledger, ledger.reading() as reading:
         found = reading.reports.find(*asked, limit)
     data = {"reports": [line_data(one) for one in found.lines], "after": after_text(found)}
-    call.show(data, lambda: print_list(found))
+    call.show(data, lambda: print_list(found, filtered=any(one is not None for one in asked)))
 
 
 def _state(text: str | None) -> ReportState | None:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from freehold.ports.report_insight import SeenReport
     from freehold.settings import Settings
 
-PREVIEW = "preview: the mail of this report is not frozen yet"
-
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -50,7 +48,7 @@ def show_mail(
         head = "" if recipient is None else reading.reports.head(_send_id(seen, recipient))
     shown = _whole(seen, head, body) if kind == "eml" else _part(call, seen, kind, body)
     if shown.preview:
-        typer.echo(f"freehold: {PREVIEW}", err=True)
+        typer.echo(f"freehold: preview: {_without_mail(seen)}", err=True)
     hand_over(shown.content, kind, day, output)
 
 
@@ -68,9 +66,17 @@ def hand_over(content: bytes, kind: str, day: date, output: Path | None) -> None
 def _send_id(seen: SeenReport, recipient: str) -> int:
     found = next((one for one in seen.sends if one.recipient == recipient), None)
     if found is None:
-        known = ", ".join(one.recipient for one in seen.sends) or "none, its mail is not frozen"
-        raise UsageError(f"No mail of this report goes to {recipient}; its recipients: {known}.")
+        known = ", ".join(one.recipient for one in seen.sends)
+        whom = f"its recipients: {known}" if known else _without_mail(seen)
+        raise UsageError(f"No mail of this report goes to {recipient}; {whom}.")
     return found.id
+
+
+def _without_mail(seen: SeenReport) -> str:
+    """Say why a report has no mail."""
+    if seen.ended_at is None:
+        return "the mail of this report is not frozen yet"
+    return f"this report is {seen.state} ({seen.reason}) and has no mail"
 
 
 def _whole(seen: SeenReport, head: str, body: bytes | None) -> Shown:

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from freehold.application.findings import span
-from freehold.domain.reports import ReportState
+from freehold.domain.reports import ReportReason, ReportState
 from freehold.domain.sending import SendState
 from freehold.entrypoints.cli.context import people
 
@@ -34,9 +34,13 @@ if TYPE_CHECKING:
     )
 
 NOTHING = "[dim]·[/]"
-NONE_FOUND = (
-    "no report yet, or none that you asked for; the first one comes when a day is over, and "
-    "`freehold report preview TENANT` shows it before"
+NONE_YET = (
+    "there is no report yet; the first one comes when a day is over, and `freehold report preview "
+    "TENANT` shows it before"
+)
+NO_RECIPIENT = (
+    "no recipient: `freehold tenant add ID --recipient ADDRESS` says who gets a tenant's reports, "
+    "`freehold tenant set` where it is there"
 )
 DIGEST_CHARS = 12  # of 64, in text for people; data has all of it
 _MICROS = 1_000_000
@@ -72,10 +76,11 @@ def line_data(line: ReportLine) -> dict[str, Any]:
     return {**asdict(line), "report_date": line.report_date.isoformat()}
 
 
-def print_list(listed: Listed) -> None:
+def print_list(listed: Listed, *, filtered: bool = False) -> None:
     """Print a list, and how to go on."""
     if not listed.lines:
-        people().print(_nothing_found(listed), soft_wrap=True)
+        nothing = "there is no such report" if filtered else NONE_YET
+        people().print(nothing if listed.after is None else _none_among(listed), soft_wrap=True)
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("date", "tenant", "released", "mails", "state", "why"):
@@ -90,6 +95,8 @@ def print_list(listed: Listed) -> None:
             escape(_line_reason(line)),
         )
     people().print(table)
+    if any(one.reason == ReportReason.NO_RECIPIENT and one.tenant for one in listed.lines):
+        people().print(f"[dim]{escape(NO_RECIPIENT)}[/]", soft_wrap=True)
     if listed.after is not None:
         people().print(f"[dim]{escape(_more(listed))}[/]", soft_wrap=True)
 
@@ -109,9 +116,7 @@ def _more(listed: Listed) -> str:
     return f"there may be more: go on with --after '{after_text(listed)}'"
 
 
-def _nothing_found(listed: Listed) -> str:
-    if listed.after is None:
-        return NONE_FOUND
+def _none_among(listed: Listed) -> str:
     return escape(f"none among the newest reports that were looked at; {_more(listed)}")
 
 
@@ -210,9 +215,9 @@ def _print_facts(console: Console, facts: Facts) -> None:
         console.print("nothing came due")
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("rule")
+    table.add_column("rule", overflow="fold")
     for name in ("released", "units", "on time", "skipped", "retried", "review", "p50", "longest"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for rule in facts.rules:
         table.add_row(escape(rule.rule), *_figures(rule))
     console.print(table)
@@ -259,11 +264,9 @@ def _print_sends(console: Console, sends: Sequence[SeenSend]) -> None:
         return
     console.print()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    reasons = [_send_reason(one) for one in sends]
-    names = ("recipient", "state", "attempts", "by", "reference", "why")
-    for name in names if any(reasons) else names[:-1]:
+    for name in ("recipient", "state", "attempts", "by", "reference"):
         table.add_column(name, overflow="fold", justify="right" if name == "attempts" else "left")
-    for one, reason in zip(sends, reasons, strict=True):
+    for one in sends:
         state = _SENDS.get(one.state, "dim")
         table.add_row(
             escape(one.recipient),
@@ -271,9 +274,11 @@ def _print_sends(console: Console, sends: Sequence[SeenSend]) -> None:
             _count(len(one.attempts)),
             escape(one.transport or "") or NOTHING,
             escape(one.reference or "") or NOTHING,
-            *([escape(reason)] if any(reasons) else []),
         )
     console.print(table)
+    for one in sends:
+        if reason := _send_reason(one):
+            console.print(f"  [dim]{escape(one.recipient)}[/] {one.state}: {escape(reason)}")
 
 
 def _send_reason(one: SeenSend) -> str:

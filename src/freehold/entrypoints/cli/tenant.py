@@ -166,18 +166,19 @@ def _print(found: Sequence[Subscriptions], limit: int) -> None:
         typer.echo("there is no tenant here; add one with `freehold tenant add`")
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("id", "name", "zone", "report at", "recipients", "locale", ""):
-        table.add_column(name)
+    state = [] if all(each.tenant.active for each in found) else ["state"]
+    for name in ("id", "name", "zone", "report at", "recipients", "locale", *state):
+        table.add_column(name, overflow="fold")
     for each in found:
         one = each.tenant
         table.add_row(
             f"[bold]{escape(one.id)}[/]",
             escape(one.name) if one.name != one.id else "[dim]·[/]",
-            one.zone or "[dim]UTC[/]",
+            one.zone or "[dim]·[/]",
             "[dim]·[/]" if one.report_hour is None else f"{one.report_hour:02}:00",
-            each.recipients(),
+            each.recipients("\n"),
             one.locale or "[dim]·[/]",
-            "" if one.active else "[yellow]inactive[/]",
+            *(["" if one.active else "[yellow]inactive[/]"] if state else []),
         )
     people().print(table)
     if len(found) == limit:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 Id = Annotated[str, typer.Argument(help="The tenant's id, as the holds name it.")]
 OptionalId = Annotated[
-    str | None, typer.Argument(metavar="[TENANT_ID]", help="The tenant's id; not with --token.")
+    str | None, typer.Argument(metavar="TENANT_ID", help="The tenant's id; not with --token.")
 ]
 Address = Annotated[
-    str | None, typer.Argument(metavar="[ADDRESS]", help="The recipient's mail address.")
+    str | None, typer.Argument(metavar="ADDRESS", help="The recipient's mail address.")
 ]
 By = Annotated[str, typer.Option("--by", help="Who you are; kept in the action log.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the action log.")]
@@ -47,7 +47,7 @@ class Subscriptions:
             "from_source": self.is_sourced,
         }
 
-    def recipients(self) -> str:
+    def recipients(self, between: str = ", ") -> str:
         """Return the recipients as the screen has them, each with what keeps it from mail."""
         from rich.markup import escape
 
@@ -56,7 +56,7 @@ class Subscriptions:
         for one in self.tenant.recipients:
             why = "unsubscribed" if one in left else "unusable" if one in self.unusable else ""
             named.append(f"{escape(one)} [yellow]({why})[/]" if why else escape(one))
-        return ", ".join(named) or "[dim]none[/]"
+        return between.join(named) or "[dim]none[/]"
 
 
 def read_subscriptions(ledger: Ledger, tenants: Sequence[Tenant]) -> list[Subscriptions]:

@@ -26,7 +26,7 @@ def sync(
         typer.Option("--confirm", help="The table is right, though half of the tenants are gone."),
     ] = False,
 ) -> None:
-    """Read the table of [tenants] from end to end, as the role report does from time to time.
+    """Read your own table of tenants from end to end, as the role report does now and then.
 
     New rows are added, changed ones written; tenants whose row is gone become inactive, never
     deleted. Rows that cannot be used are left out (exit 4). Where more than half is gone, nothing
