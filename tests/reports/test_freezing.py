@@ -18,7 +18,7 @@ from freehold.domain.reports import NOBODY, ReportPolicy, ReportReason
 from freehold.domain.rules import Mode
 from freehold.ports.reports import RuleNote
 from freehold.ports.system import Boundary
-from freehold.ports.telemetry import FactsFrozen
+from freehold.ports.telemetry import DatabaseTrouble, FactsFrozen
 from freehold.testing.crash import KillAt
 from freehold.testing.forking import Wire, fork, run
 from tests.behaviour.plans import name_of
@@ -90,6 +90,31 @@ def test_facts_equal_a_recount_of_random_ends(place: Place) -> None:
     assert {"Room 1", "1", "77"} <= {item.unit for one in found for item in one.items}
     assert {one.tenant_name for one in found} > {NOBODY, "House t1", "{brace}"}
     assert sum(len(one.items) for one in found) > ITEMS_MAX * 20
+
+
+def test_what_the_database_refuses_keeps_no_other_report_waiting(place: Place) -> None:
+    tenants = tuple(f"t{number:02}" for number in range(25))
+    bad_skips = {"postgres": '{"renewed": "many"}', "sqlite": "no JSON"}[place.dialect]
+    made_up = MadeUp(place, seed=8)
+    for name in tenants:
+        made_up.tell("cart", name, day_window(FIRST).start_at, 1)
+    made_up.write()
+    spoil = f"update {place.prefix}tally set skipped = '{{}}' where tenant = 't07'"
+    place.host.run(spoil.format(bad_skips))
+    close_days(place, tenants, [FIRST])
+    heard = Heard()
+    one = Freezer(place.ledger(), POLICY, NOTES, Onwards(), heard)
+    assert one.freeze() == 24
+    assert [told.loop for told in heard.events if isinstance(told, DatabaseTrouble)] == [
+        "freeze facts"
+    ]
+    close_days(place, tenants, [FIRST + DAY])
+    heard.events.clear()
+    assert one.freeze() == 25
+    assert [type(told) for told in heard.events] == [FactsFrozen, DatabaseTrouble]
+    place.host.run(spoil.format("{}"))
+    assert one.freeze() == 1
+    assert kept(place) == list(recount(place, NOTES, ITEMS_MAX))
 
 
 def test_late_ends_are_in_the_next_report(place: Place) -> None:
