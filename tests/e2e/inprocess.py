@@ -20,6 +20,7 @@ class Program:
     folder: Path
     _patch: pytest.MonkeyPatch
     _capture: pytest.CaptureFixture[str]
+    columns: int = 160
 
     def __call__(self, *words: str, stdin: bytes = b"") -> Ended:
         """Run a command and return how it ended."""
@@ -28,7 +29,7 @@ class Program:
             patch.setattr(sys, "argv", ["freehold", *words])
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
             patch.setenv("NO_COLOR", "1")
-            patch.setenv("COLUMNS", "160")
+            patch.setenv("COLUMNS", str(self.columns))
             self._capture.readouterr()
             with pytest.raises(SystemExit) as ended:
                 main()

@@ -158,6 +158,9 @@ def list_(
     call.show([one.data() for one in found], lambda: _print(found, limit))
 
 
+ADDRESS_WIDTH = 40  # of 80 columns; an address that is cut is of no use
+
+
 def _print(found: Sequence[Subscriptions], limit: int) -> None:
     from rich.markup import escape
     from rich.table import Table
@@ -167,8 +170,10 @@ def _print(found: Sequence[Subscriptions], limit: int) -> None:
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     state = [] if all(each.tenant.active for each in found) else ["state"]
+    longest = max((len(to) for each in found for to in each.tenant.recipients), default=0)
     for name in ("id", "name", "zone", "report at", "recipients", "locale", *state):
-        table.add_column(name, overflow="fold")
+        least = min(longest, ADDRESS_WIDTH) if name == "recipients" else None
+        table.add_column(name, overflow="fold", min_width=least)
     for each in found:
         one = each.tenant
         table.add_row(
