@@ -143,7 +143,7 @@ MISTAKES = {
     "unit add -t nobody 1": "There is no tenant 'nobody'",
     "tenant add x --zone Mars/Base": "Zone must be a name such as Europe/Berlin",
     "tenant add x --locale german!": "Locale must be a name such as en",
-    "tenant add x --recipient somebody": "Recipients must be mail addresses",
+    "tenant add x --recipient somebody": "Recipients must be a plain mail address",
     "tenant set harbour --by ann": "Nothing to change",
     "tenant set nobody --name x --by ann": "There is no tenant 'nobody'",
 }

@@ -158,9 +158,6 @@ def list_(
     call.show([one.data() for one in found], lambda: _print(found, limit))
 
 
-ADDRESS_WIDTH = 40  # of 80 columns; an address that is cut is of no use
-
-
 def _print(found: Sequence[Subscriptions], limit: int) -> None:
     from rich.markup import escape
     from rich.table import Table
@@ -168,26 +165,28 @@ def _print(found: Sequence[Subscriptions], limit: int) -> None:
     if not found:
         typer.echo("there is no tenant here; add one with `freehold tenant add`")
         return
+    columns = {
+        "id": [f"[bold]{escape(one.tenant.id)}[/]" for one in found],
+        "name": [escape(one.tenant.name) for one in found],
+        "zone": [one.tenant.zone or "" for one in found],
+        "report at": [_hour(one.tenant.report_hour) for one in found],
+        "recipients": [one.recipients("\n") for one in found],
+        "locale": [one.tenant.locale or "" for one in found],
+        "state": ["" if one.tenant.active else "[yellow]inactive[/]" for one in found],
+    }
+    shown = {name: cells for name, cells in columns.items() if any(cells)}
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    state = [] if all(each.tenant.active for each in found) else ["state"]
-    longest = max((len(to) for each in found for to in each.tenant.recipients), default=0)
-    for name in ("id", "name", "zone", "report at", "recipients", "locale", *state):
-        least = min(longest, ADDRESS_WIDTH) if name == "recipients" else None
-        table.add_column(name, overflow="fold", min_width=least)
-    for each in found:
-        one = each.tenant
-        table.add_row(
-            f"[bold]{escape(one.id)}[/]",
-            escape(one.name) if one.name != one.id else "[dim]·[/]",
-            one.zone or "[dim]·[/]",
-            "[dim]·[/]" if one.report_hour is None else f"{one.report_hour:02}:00",
-            each.recipients("\n"),
-            one.locale or "[dim]·[/]",
-            *(["" if one.active else "[yellow]inactive[/]"] if state else []),
-        )
+    for name in shown:  # an address that is cut is of no use
+        table.add_column(name, overflow="fold", no_wrap=name == "recipients")
+    for row in zip(*shown.values(), strict=True):
+        table.add_row(*(cell or "[dim]·[/]" for cell in row))
     people().print(table)
     if len(found) == limit:
         typer.echo(f"there may be more: --after {found[-1].tenant.id}", err=True)
+
+
+def _hour(hour: int | None) -> str:
+    return "" if hour is None else f"{hour:02}:00"
 
 
 @tenant.command("import")
