@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from freehold.application.reporting import previewing
 from freehold.domain.inventory import Tenant
 from freehold.testing.backdoor import BackDoor
 from tests.e2e.inprocess import Program
@@ -85,3 +86,12 @@ def test_who_gets_no_report_has_no_preview(today: Desk) -> None:
     assert inactive.code == 6
     assert "freehold tenant set pier --active" in inactive.err
     assert "There is no tenant 'quay'" in freehold("report", "preview", "quay").err
+
+
+def test_a_day_that_takes_long_to_count_is_left_alone(
+    today: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    today.release("harbour", 2)  # a tally of its own
+    monkeypatch.setattr(previewing, "TALLIES", 1)
+    refused = today.freehold("report", "preview", "harbour")
+    assert (refused.code, "too many releases to be counted" in refused.err) == (6, True)

@@ -198,7 +198,11 @@ def test_a_pruned_mail_says_so_and_keeps_its_trail(lite: Desk) -> None:
         (("show", "harbour", "2026-01-01", "-o", "x"), 2, "--output writes a mail into a file"),
         (("list", "--state", "lost"), 2, "There is no state 'lost'; known states: assigned"),
         (("list", "--after", "2026-01-01"), 2, "--after takes what a list ends with"),
-        (("build", "harbour", "2099-01-01"), 6, "is not over"),
+        (
+            ("build", "harbour", "2099-01-01"),
+            6,
+            "The day 2099-01-01 of tenant 'harbour' is not over",
+        ),
         (("build", "nobody-knows", "2026-01-01"), 2, "There is no tenant 'nobody-knows'"),
         (("build", "harbour", "2026-01-01"), 2, "There is no report of tenant 'harbour' for"),
         (("send", "harbour", "2026-01-01", "--by", "ann"), 2, "reason"),

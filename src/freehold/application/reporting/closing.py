@@ -257,7 +257,7 @@ class Closer:
             window = anew or group.window
             if window.report_date > report_date:
                 return False
-            self._refuse_open(tx, tenant, window)
+            self._refuse_open(tx, tenant, window, report_date)
             group = tx.report_calendar.group_of(tenant)
         if group is None:
             return True  # inactive since a moment ago; the next call says so
@@ -271,11 +271,17 @@ class Closer:
         self._tell(closing, 1)
         return True
 
-    def _refuse_open(self, tx: Transaction, tenant: str, window: Window) -> None:
+    def _refuse_open(self, tx: Transaction, tenant: str, window: Window, report_date: date) -> None:
         day = f"The day {window.report_date} of tenant {tenant!r}"
         if window.end_at > tx.now:
-            ends = f"{window.end_at:%Y-%m-%d %H:%M} UTC"
-            raise RefusedByState(f"{day} is not over; its report can be built after {ends}.")
+            when = f"at {window.end_at:%Y-%m-%d %H:%M} UTC"
+            if report_date > window.report_date:
+                day = f"The day {report_date} of tenant {tenant!r}"
+                when = f"later, as {window.report_date} ends {when}"
+            raise RefusedByState(
+                f"{day} is not over and ends {when}; `freehold report preview` shows the running "
+                "one so far."
+            )
         watermark = tx.report_calendar.watermark()
         if not _is_closable(window, tx.now, watermark, self._policy.close_delay):
             until = f"{window.end_at + self._policy.close_delay:%H:%M} UTC"

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from freehold.application.reporting.calendar import Calendar, closing_of
+from freehold.application.reporting.calendar import TALLIES, Calendar, closing_of
 from freehold.application.reporting.closing import nobody
 from freehold.domain.errors import RefusedByState
 from freehold.domain.facts import Facts
@@ -67,12 +67,17 @@ def _counted(
         raise nobody(tx, tenant)
     closing = closing_of(group, policy, tx.now)
     day = closing.window.report_date
-    if not tx.report_calendar.close(closing, 1, tenant):
+    if not tx.report_calendar.close(closing, 1, tenant, TALLIES):
         raise RefusedByState(
             f"The day {day} of tenant {tenant!r} is in the hands of another process; try again in "
             "a moment."
         )
     overview = tx.reports.overview_of(tenant, day)
+    if not overview.waiting:
+        raise RefusedByState(
+            f"The day {day} of tenant {tenant!r} has too many releases to be counted while it runs; "
+            "its report comes when it is over."
+        )
     ids = [one.report_id for one in overview.waiting]
     (draft,) = tx.reports.draft(ids, notes, overview.work, policy.items_max)
     known = next(iter(tx.tenants.read([tenant])), None)
