@@ -57,7 +57,7 @@ def test_the_how_to_runs(
     make_shop(tmp_path, f"sqlite:///{tmp_path / 'freehold.db'}", due_count=7)
     with (tmp_path / "freehold.toml").open("a") as file:
         file.write(settings)
-    first, sending, looking, leaving = blocks("sh")
+    first, seeing, sending, looking, leaving = blocks("sh")
     release = "freehold scan\nfreehold work"  # what else the run does would begin with today
     first = first.replace("freehold run --until-idle", release)
     run(freehold, f"freehold db upgrade\n{first}")
@@ -67,6 +67,8 @@ def test_the_how_to_runs(
     assert b"To: desk@harbour.example\r\n" in mail.read_bytes()
     assert "desk@harbour.example" in run(freehold, looking)
     assert "</html>" in (tmp_path / "report.html").read_text()
+    assert "Harbour Hotel" in run(freehold, seeing)  # of today, after the days that are over
+    assert "</html>" in (tmp_path / "preview.html").read_text()
     said = run(freehold, leaving)
     assert "wants no report since" in said
     assert "subscribed again" in said
