@@ -21,10 +21,13 @@ from freehold.entrypoints.reporting_once import MailBudget, report_once
 from freehold.ports.system import Boundary, Checkpoint
 from freehold.ports.telemetry import UNHEARD
 from freehold.testing.backdoor import BackDoor
+from freehold.testing.contracts.transports import SECRET
 from freehold.testing.crash import KillAt
 from freehold.testing.forking import Ending, fork, run
+from freehold.testing.mailbox import Fault
 from tests.e2e.inprocess import Program
 from tests.reports.desk import HARBOUR, Desk
+from tests.reports.resend_double import ResendDouble
 from tests.reports.smtp_server import CUT, MailServer, Phase
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from freehold.testing.forking import Wire
 
+RESEND_TABLE = '[report.resend]\nurl = "{url}"\nkey = "{key}"'
 SMTP_TABLE = '[report.smtp]\nhost = "localhost"\nport = {port}\nsecurity = "none"'
 DAY = timedelta(days=1)
 FORKS = pytest.mark.timeout(120, method="signal")  # a time limit by a thread could not fork
@@ -212,6 +216,27 @@ def test_a_connection_cut_amid_the_recipients_keeps_those_that_were_served(
         assert once(desk).sent_count == 1
         assert sorted(one.recipient for one in server.accepted) == sorted(people)
         assert desk.states() == [("harbour", "sent")]
+
+
+def test_a_rate_limit_is_waited_out_and_not_for_a_quarter_of_an_hour(
+    alone: Program, sqlite_url: str
+) -> None:
+    with ResendDouble.started() as double:
+        double.retry_after = "0"
+        desk = Desk(alone, sqlite_url, RESEND_TABLE.format(url=double.url, key=SECRET))
+        with_hotels(desk, 3)
+        double.play(Fault.TRANSIENT, "desk@hotel-1.example")
+        waits: list[float] = []
+
+        class Waiting(StopRequest):
+            def wait(self, seconds: float) -> bool:
+                waits.append(seconds)
+                return super().wait(seconds)
+
+        done = report_once(desk.settings, Onwards(), UNHEARD, MailBudget(), Waiting())
+        assert (done.sent_count, done.left) == (3, False)
+        assert len(double.accepted) == 3
+        assert 0 < max(waits) <= 1
 
 
 # --------------------------------------------------------------------------------- never silent

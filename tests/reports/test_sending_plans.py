@@ -125,9 +125,9 @@ def _fill(place: Place) -> None:
     run = place.host.run
     run(
         f"insert into {p}report (tenant, report_date, start_at, end_at, zone, tz_version,"
-        " watermark_at, due_at, state, facts, assigned_at, expired_count)"
+        " watermark_at, due_at, state, facts, assigned_at, frozen_at, expired_count)"
         f" select 't' || n, '{DAY}', {begin}, {end}, 'UTC', 'x', {end}, {end},"
-        f" case when n > {ENDED} then 'sending' else 'sent' end, '{{}}', {end}, 0 from {many}"
+        f" case when n > {ENDED} then 'sending' else 'sent' end, '{{}}', {end}, {end}, 0 from {many}"
     )
     run(
         f"insert into {p}mail (report_id, locale, subject, body_digest, byte_count, frozen_at)"

@@ -39,7 +39,8 @@ class Standing:
 
     Attributes:
         state: READY, RETRYING or UNKNOWN, as it was before it was leased.
-        due_at: when the report's mails were due.
+        due_at: when the report's mails were due, or its facts were frozen where that was later: a
+            day that is caught up with has not waited for its provider.
         spent_count: attempts to send that count against the bound.
         look_count: look-ups since the last attempt to send, counted likewise.
         first_tried_at, last_tried_at: when attempts to send began; None before the first.

@@ -2,8 +2,8 @@
 -- Purpose: lock sends that are available, the oldest first, passing over those of other senders.
 -- Caller: adapters.sql.sends, once a batch
 -- Index: send_claim; of the others the primary keys
-select s.id, s.report_id, r.tenant, r.report_date, s.recipient, s.attempt, s.state, r.due_at,
-       s.spent_count, s.look_count, s.first_tried_at, s.last_tried_at, s.transport,
+select s.id, s.report_id, r.tenant, r.report_date, s.recipient, s.attempt, s.state,
+       greatest(r.due_at, r.frozen_at), s.spent_count, s.look_count, s.first_tried_at, s.last_tried_at, s.transport,
        a.outcome, a.reference, a.code, a.answer
 from {s}send s
 join {s}report r on r.id = s.report_id
