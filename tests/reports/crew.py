@@ -115,6 +115,7 @@ class Crew:
             self.ends[f"{post.roles} killed at {post.fate[0].value!r}"] += 1
         elif post.struck is not None and code in (0, -post.struck):
             self.ends[f"{post.roles} struck by {post.struck.name}"] += 1
+            post.fates[:0] = [] if post.fate is None else [post.fate]  # the next one has it
         elif not (self._over and code in (0, -signal.SIGTERM, -signal.SIGKILL)):
             self.wrong.append(f"{post.roles} ended with {code}: {b''.join(told).decode()}")
 

@@ -163,24 +163,11 @@ def owed_keys(door: BackDoor) -> list[tuple[str, date]]:
 @pytest.mark.proof
 def test_five_hundred_tenants_in_forty_zones_get_one_report_each(url: str, tmp_path: Path) -> None:
     """Two reporters, four workers: killed at every boundary, and restarted in the due minute."""
+    # Nobody gets past a step before somebody died there: both die first at what prepares mails.
+    first: list[Fate] = [(boundary, 1) for boundary in PREPARING]
     reporters = [
-        Post(
-            "report",
-            [
-                (Boundary.REPORTS_ASSIGNED, 3),
-                (Boundary.FACTS_FROZEN, 1),
-                (Boundary.SEND_BEGUN, 12),
-                (Boundary.SEND_SETTLED, 8),
-            ],
-        ),
-        Post(
-            "report",
-            [
-                (Boundary.MAILS_FROZEN, 2),
-                (Boundary.PROVIDER_ANSWERED, 9),
-                (Boundary.SEND_CLAIMED, 2),
-            ],
-        ),
+        Post("report", [*first, (Boundary.SEND_BEGUN, 12), (Boundary.SEND_SETTLED, 8)]),
+        Post("report", [*first, (Boundary.PROVIDER_ANSWERED, 9), (Boundary.SEND_CLAIMED, 2)]),
     ]
     workers = [
         Post("scan,work", [(Boundary.TALLIES_WRITTEN, 2), (Boundary.COMMITTED, 1)]),
@@ -196,8 +183,8 @@ def test_five_hundred_tenants_in_forty_zones_get_one_report_each(url: str, tmp_p
             crew.wait_until(lambda: nothing_is_leased(door), "leases to end", LEASES_SECONDS)
             crew.stop()
         print(crew.ends)  # noqa: T201 -- shown when the test fails
-        assert sum(crew.died_at(one) > 0 for one in PREPARING) >= 2, crew.ends
-        assert sum(crew.died_at(one) > 0 for one in SENDING) >= 3, crew.ends
+        assert all(map(crew.died_at, PREPARING)), crew.ends
+        assert sum(map(bool, map(crew.died_at, SENDING))) >= 2, crew.ends
         waiting = settled(town, server)
         assert waiting
         speak(town, server, waiting)
