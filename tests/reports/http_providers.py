@@ -69,6 +69,7 @@ class ApiDouble:
         self._faults: list[tuple[Fault, str | None]] = []
         self._scripted: list[tuple[Said, bool]] = []
         self._lock = threading.Lock()
+        self._was_asked = threading.Event()
 
     @classmethod
     @contextmanager
@@ -94,10 +95,15 @@ class ApiDouble:
         """Answer the next request so, after taking its mail or not."""
         self._scripted.append(((status, said), accept))
 
+    def wait_for_asked(self) -> None:
+        """Wait for the first request."""
+        assert self._was_asked.wait(30)
+
     def answer(self, asked: Asked) -> Said | Fault:
         """Answer a request, or break the connection."""
         with self._lock:
             self.asked.append(asked)
+            self._was_asked.set()
             said, accept = self._scripted.pop(0) if self._scripted else (None, True)
             usual = self.sending(asked) if accept and asked.method == "POST" else None
             return said or usual or self.looking(asked)
