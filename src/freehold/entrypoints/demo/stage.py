@@ -16,11 +16,12 @@ from rich.live import Live
 
 from freehold.adapters.sql.migrations import upgrade
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
-from freehold.bootstrap import open_session, open_telemetry
+from freehold.bootstrap import open_ledger, open_session, open_telemetry
 from freehold.domain.errors import RefusedByState, UsageError
+from freehold.domain.inventory import Tenant
 from freehold.domain.pauses import Role
 from freehold.entrypoints.demo.screen import View, draw, look, plain
-from freehold.entrypoints.demo.shop import make_table
+from freehold.entrypoints.demo.shop import SHOPS, make_table
 from freehold.entrypoints.service import Service
 from freehold.settings import Settings, load_settings
 
@@ -41,9 +42,18 @@ expire = {{ set = {{ status = "expired", released_at = {{ now = true }} }} }}
 confirmed = [{{ status = "confirmed" }}]
 cancelled = [{{ status = "cancelled" }}]
 carry = ["seat"]
+unit = "seat"
 when = "precise"
 promise = "5s"
+
+# Each shop's day as a mail the next morning, here written into a folder.
+[report]
+sender = "reports@demo.example"
+
+[report.maildir]
+path = "{mails}"
 """
+DESK = ("desk@demo.example",)
 FRAME_SECONDS = 0.25
 LINE_SECONDS = 2.0
 
@@ -76,11 +86,15 @@ class Stage:
         if database.exists() or config.exists():
             raise RefusedByState(f"{where} holds a demonstration already; name an empty folder.")
         make_table(database)
-        config.write_text(CONFIG.format(database=database))
+        config.write_text(CONFIG.format(database=database, mails=where / "mails"))
         settings = load_settings(config, {})
         session = open_session(settings)
         upgrade(session)
         session.close()
+        ledger = open_ledger(settings)
+        with ledger.transaction() as tx:
+            tx.tenants.set([Tenant(name, name.title(), recipients=DESK) for name in SHOPS])
+        ledger.close()
         return cls(where, settings)
 
     def run(self, seconds: float | None) -> None:
@@ -93,7 +107,7 @@ class Stage:
         journal = (self.folder / "journal.log").open("w")
         self._service = Service(self.settings, Onwards(), open_telemetry(self.settings, journal))
         self._thread = threading.Thread(
-            target=self._service.run, args=([Role.SCAN, Role.WORK],), name="service"
+            target=self._service.run, args=([Role.SCAN, Role.WORK, Role.REPORT],), name="service"
         )
         self._thread.start()
         self._show(seconds)
@@ -158,9 +172,12 @@ class Summary:
     def text(self) -> str:
         """Say the figures and where to go on."""
         counts = ", ".join(f"{count} {name}" for name, count in sorted(self.view.counts.items()))
-        audit = self.command.replace(" status", " audit")
+        others = [
+            self.command.replace(" status", f" {one}")
+            for one in ("audit", f"report preview {SHOPS[0]} --html")
+        ]
         return (
             f"{counts}. Everything is still in {self.folder}:\n"
-            f"  {self.command}\n  {audit}\n"
+            f"  {self.command}\n  {others[0]}\n  {others[1]}\n"
             f"  {self.folder / 'journal.log'}"
         )
