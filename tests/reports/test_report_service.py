@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from freehold.adapters.system import Onwards, StopRequest
+from freehold.entrypoints.reporting import Reporting
+from freehold.ports.telemetry import UNHEARD
 from freehold.testing.backdoor import BackDoor
 from tests.e2e.inprocess import Program
 from tests.e2e.running import Running
@@ -71,6 +74,31 @@ def test_a_running_service_sends_the_day_s_report(alone: Program, database_url: 
             assert mail.queue_id in sends[mail.recipient]["reference"]
         whole = desk.freehold(*named, "--eml", mails[0].recipient).out
         assert whole.replace("\r\n", "\n").encode() == mails[0].message.replace(b"\r\n", b"\n")
+
+
+MORE = """[tenants]
+table = "res"
+id = "id"
+[summary]
+url = "http://127.0.0.1:1/v1"
+model = "m"
+"""
+
+
+def test_loops_that_wait_long_hold_no_connection(alone: Program, postgres_url: str) -> None:
+    desk = Desk(alone, postgres_url, more=MORE)
+    loops = Reporting(desk.settings, Onwards(), UNHEARD, StopRequest()).loops()
+    for one in loops:
+        assert one.step() > 0
+    with BackDoor(postgres_url) as door:
+        held = door.one(
+            "select count(*) from pg_stat_activity"
+            " where datname = current_database() and application_name = 'freehold'"
+        )
+    for one in loops:
+        one.close()
+    assert [one.name for one in loops] == ["report", "send 1", "summary", "tenants"]
+    assert held == 2
 
 
 def test_one_command_of_a_crontab_releases_and_reports(alone: Program, sqlite_url: str) -> None:
