@@ -80,7 +80,7 @@ def test_a_calm_day_says_so_and_little_else() -> None:
 def test_a_day_on_which_all_was_on_time_says_so() -> None:
     rule = RuleFacts("rooms", 1, 1, {}, 0, 0, None, 1.0, 1.0, 1.0, 60.0, 1)
     text = render(replace(CALM, rules=(rule,))).text
-    assert "1 hold ran out and was released. All of it on time." in text
+    assert "1 hold ran out and was released. Everything was on time." in text
     assert "100% on time (1 of 1)" in text
 
 
@@ -91,7 +91,7 @@ def test_what_the_counts_cannot_tell_is_not_claimed() -> None:
     assert "≥\N{NO-BREAK SPACE}99.7% on time" in text
     no_promise = replace(ROOMS, promise_seconds=None, within_promise_count=None)
     text = render(replace(CALM, rules=(no_promise,))).text
-    assert "All of it on time" not in text
+    assert "Everything was on time" not in text
     assert "Promise: none set" in text
 
 

@@ -52,7 +52,7 @@ def _owed(
     few = figures.owed_count <= 1
     what = "A report is" if few else f"{figures.owed_count:,} reports are"
     look = "`freehold report list` says how far they are"
-    mend = look if working else f"no process reports: {START}"
+    mend = look if working else f"{look}; if nothing reports, {START}"
     yield f"{what} owed{'' if few else ', the oldest'} since {since:%Y-%m-%d %H:%M} UTC; {mend}."
 
 
