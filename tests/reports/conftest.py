@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,8 +12,10 @@ from freehold.ports.audit import Check, Terms
 from tests.behaviour.conftest import lite, pg, place
 from tests.conftest import DATABASES
 from tests.contract.conftest import ground, migrated, migrated_url
-from tests.contract.grounds import ground_at
+from tests.contract.grounds import ground_at, migrate
+from tests.crash.conftest import MEMORY
 from tests.reports.book import Book
+from tests.reports.sending_room import Room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +23,10 @@ if TYPE_CHECKING:
     from tests.servers import Servers
 
 __all__ = ["ground", "lite", "migrated_url", "pg", "place"]
+NEWER = [
+    pytest.param(*one.values, id=one.id, marks=[*one.marks, pytest.mark.proof])
+    for one in DATABASES[2:]
+]
 
 
 @pytest.fixture(scope="module", params=DATABASES[:2])
@@ -42,3 +50,23 @@ def book(book_url: str) -> Iterator[Book]:
                 assert reading.audit.violations(check, Terms()) == []
         released, accounted_for = book.conserved()
         assert released == accounted_for
+
+
+@pytest.fixture(scope="module", params=[*DATABASES[:2], *NEWER])
+def sending_place(request: pytest.FixtureRequest, servers: Servers) -> Iterator[tuple[str, Path]]:
+    """A migrated database of every kind in turn, and a folder in memory: kills lose nothing of it."""
+    with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        url = f"sqlite:///{folder}/freehold.db"
+        if request.param != "sqlite":
+            url = servers.read(request.param).create_database()
+        migrate(url)
+        yield url, Path(folder)
+
+
+@pytest.fixture
+def room(sending_place: tuple[str, Path]) -> Iterator[Room]:
+    """A room with mails, on every database in turn."""
+    room = Room(*sending_place)
+    room.fill()
+    yield room
+    room.close()

@@ -6,11 +6,12 @@ tables and the provider's own file.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from freehold.adapters.sql.ledger import SqlLedger
 from freehold.adapters.sql.postgres import PostgresSession
@@ -24,21 +25,24 @@ from freehold.ports.telemetry import UNHEARD
 from freehold.testing.backdoor import BackDoor
 from freehold.testing.clock import SetClock, SteadyDice
 from freehold.testing.contracts.ground import NOW
+from freehold.testing.forking import run
 from freehold.testing.mailbox import DeclaredProvider, Fault, Mailbox
 from freehold.testing.postroom import post
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from freehold.adapters.sql.session import Session
     from freehold.ports.system import Checkpoint
     from freehold.ports.telemetry import Telemetry
 
+IS_LONG = os.environ.get("FREEHOLD_PROOF") == "long"
 ONWARDS = Onwards()
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 ATTEMPT_SECONDS = 1.0
 LEASE_SECONDS = 30  # the least there is
+OVER = timedelta(seconds=LEASE_SECONDS)
 NONE = TransportPromise("none", attempt_seconds_max=ATTEMPT_SECONDS)
 REPLAYS = replace(NONE, name="replays", repeat=Repeat.REPLAYS, window=24 * HOUR)
 CONFLICTS = replace(NONE, name="conflicts", repeat=Repeat.CONFLICTS, window=24 * HOUR)
@@ -48,6 +52,7 @@ CLASSES = {one.name: one for one in (NONE, REPLAYS, CONFLICTS, SHORT, LOOKS)}
 RECIPIENTS = {"harbour": ["a@x", "b@x"], "hill": ["c@x", "d@x"], "mill": ["e@x", "f@x"]}
 REFUSED = "d@x"  # of these one is refused, and one met by trouble first
 BUSY = "b@x"
+Some = TypeVar("Some")
 TABLES = ("send_attempt", "send", "mail", "report", "report_calendar")
 
 
@@ -186,30 +191,29 @@ class Room:
 
     def everything(self) -> list[Any]:
         """Return all rows that sending writes."""
-        return [self.rows(f"select * from {{s}}{name} order by 1, 2") for name in TABLES]
+        with BackDoor(self.url) as door:
+            return [door.rows(f"select * from {{s}}{name} order by 1, 2") for name in TABLES]
 
     def wrong(self) -> list[str]:
         """Return which of I19 to I23 do not hold, once nothing is left to be tried."""
+        with BackDoor(self.url) as door:
+            found = door.rows("select message_key, state, mail_digest from {s}send")
+            tried = {row[0] for row in door.rows(TRIED)}
+            (open_count,) = door.rows("select count(*) from {s}send_attempt where outcome is null")[
+                0
+            ]
         accepted = self.mailbox.accepted()
-        sends = {
-            key: (state, digest)
-            for key, state, digest in self.rows(
-                "select message_key, state, mail_digest from {s}send"
-            )
-        }
         twice = [key for key, count in Counter(one.key for one in accepted).items() if count > 1]
         wrong = [f"I19: {key} was accepted twice" for key in twice]
-        tried = {row[0] for row in self.rows(TRIED)}
         wrong += [f"I20: {one.key} left no attempt" for one in accepted if one.key not in tried]
         known = {one.key: one.digest for one in accepted}
-        for key, (state, digest) in sends.items():
+        for key, state, digest in found:
             if (state == "accepted") != (key in known) and state != "review":
                 wrong.append(f"I21: {key} is {state}, accepted by the provider: {key in known}")
             if known.get(key, digest) != digest:
                 wrong.append(f"I22: {key} went out with other bytes")
             if state in ("ready", "leased", "retrying", "unknown"):
                 wrong.append(f"I23: {key} rests as {state}")
-        open_count = self.rows("select count(*) from {s}send_attempt where outcome is null")[0][0]
         return [*wrong, *([f"I23: {open_count} attempts are open"] if open_count else [])]
 
 
@@ -217,3 +221,9 @@ TRIED = (
     "select s.message_key from {s}send s where exists"
     " (select 1 from {s}send_attempt a where a.send_id = s.id and a.kind <> 'look-up')"
 )
+
+
+def alone(step: Callable[[], Some]) -> Some:
+    """Do a step in a process of its own, which connects by itself."""
+    value: Some = run(lambda _: step()).value
+    return value

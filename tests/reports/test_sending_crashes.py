@@ -1,183 +1,34 @@
-"""Senders that are killed, stopped, cut off and run side by side: I19 to I23 hold all the same."""
+"""Senders that are stopped, cut off and run side by side: I19 to I23 hold all the same."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from freehold.application.audit import audit
 from freehold.domain.errors import DatabaseAway
-from freehold.ports.audit import Check
 from freehold.ports.system import Boundary
-from freehold.testing.crash import CRASHED, KillAt, Recorder, StopAt, WaitAt
-from freehold.testing.forking import Wire, fork, run
+from freehold.testing.crash import CRASHED, StopAt, WaitAt
+from freehold.testing.forking import Wire, fork
 from freehold.testing.mailbox import Fault
-from tests.conftest import DATABASES
+from tests.conftest import POSTGRES
 from tests.contract.grounds import migrate
-from tests.crash.conftest import MEMORY
 from tests.proxy import CuttingProxy
-from tests.reports.sending_room import (
-    CLASSES,
-    LEASE_SECONDS,
-    LOOKS,
-    NONE,
-    ONWARDS,
-    REFUSED,
-    REPLAYS,
-    Room,
-)
+from tests.reports.sending_room import IS_LONG, LOOKS, NONE, ONWARDS, OVER, REPLAYS, Room, alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from pathlib import Path
 
-    from freehold.domain.sending import TransportPromise
     from freehold.ports.system import Checkpoint
     from freehold.testing.clock import SetClock
-    from tests.servers import PostgresServer, Servers
+    from tests.servers import PostgresServer
 
 pytestmark = pytest.mark.timeout(method="signal")  # the other kind is a thread, and forks want one
-EVERY = 9  # the sample of `make test`: each so-manieth reach, another one for each class
-OVER = timedelta(seconds=LEASE_SECONDS)
 MANY = {f"tenant {n}": [f"{n}.{k}@x" for k in range(5)] for n in range(12)}
-Some = TypeVar("Some")
-
-
-NEWER = [
-    pytest.param(*one.values, id=one.id, marks=[*one.marks, pytest.mark.proof])
-    for one in DATABASES[2:]
-]
-
-
-@pytest.fixture(scope="module", params=[*DATABASES[:2], *NEWER])
-def place(request: pytest.FixtureRequest, servers: Servers) -> Iterator[tuple[str, Path]]:
-    """A migrated database of every kind in turn, and a folder in memory: kills lose nothing of it."""
-    with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        url = f"sqlite:///{folder}/freehold.db"
-        if request.param != "sqlite":
-            url = servers.read(request.param).create_database()
-        migrate(url)
-        yield url, Path(folder)
-
-
-@pytest.fixture
-def room(place: tuple[str, Path]) -> Iterator[Room]:
-    """A room with mails, on every database in turn."""
-    room = Room(*place)
-    room.fill()
-    yield room
-    room.close()
-
-
-def alone(step: Callable[[], Some]) -> Some:
-    """Do a step in a process of its own, which connects by itself."""
-    value: Some = run(lambda _: step()).value
-    return value
-
-
-# ------------------------------------------------------------------------------- killed anywhere
-
-
-def trace_of(room: Room) -> int:
-    """Return how many boundaries a run reaches that nobody kills."""
-
-    def whole() -> int:
-        room.fill()
-        room.trouble()
-        recorder = Recorder()
-        room.run(recorder)
-        return len(recorder.reached)
-
-    return alone(whole)
-
-
-def wrong_when_killed(room: Room, *reaches: int) -> list[str]:
-    """Run from the beginning, killed at a reach and again after the next; return what is wrong."""
-
-    def victim(wire: Wire, nth: int, *, is_first: bool) -> None:
-        if is_first:
-            room.fill()
-            room.trouble()
-        else:
-            room.clock.instant += OVER
-        room.run(KillAt(nth, tell=wire.tell))
-
-    places = []
-    for number, nth in enumerate(reaches):
-        ending = run(partial(victim, nth=nth, is_first=not number))
-        places.append(str(ending.said(CRASHED)))
-    wrong = alone(lambda: recovered(room))
-    return [f"{room.promise.name}, killed at {reaches} {places}: {one}" for one in wrong]
-
-
-def recovered(room: Room) -> list[str]:
-    """Send the rest, once every lease is over; return what is wrong then."""
-    room.clock.instant += 2 * OVER
-    room.run()
-    wrong = room.wrong()
-    doubts = {row[0] for row in room.rows(DOUBTS)}
-    wanted = {one: due_state(one, room.promise, in_doubt=one in doubts) for one in room.states()}
-    if room.states() != wanted:
-        wrong.append(f"the sends are {room.states()}, and {doubts} were in doubt")
-    wrong += audited(room)
-    before, asked = room.everything(), len(room.mailbox.asked())
-    room.clock.instant += timedelta(days=1)
-    room.run()
-    if room.everything() != before or len(room.mailbox.asked()) != asked:
-        wrong.append("I30: running again changed something")
-    return wrong
-
-
-DOUBTS = (
-    "select s.recipient from {s}send_attempt a join {s}send s on s.id = a.send_id"
-    " where a.outcome = 'unknown' and a.kind <> 'look-up'"
-)
-
-
-def audited(room: Room) -> list[str]:
-    """Return what the product's own audit has to say of sending."""
-    room.clock.instant += timedelta(hours=2)
-    results = audit(room.ledger(), [])
-    return [
-        f"{one.check}: {one.violations or one.not_asked}"
-        for one in results
-        if one.check in OF_SENDING and not one.clean
-    ]
-
-
-def due_state(recipient: str, promise: TransportPromise, *, in_doubt: bool) -> str:
-    """Return where a send must be at the end."""
-    if in_doubt and (promise == NONE or (recipient == REFUSED and promise != LOOKS)):
-        return "review"
-    return "refused" if recipient == REFUSED else "accepted"
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_killed_at_some_boundaries(room: Room, name: str) -> None:
-    room = replace(room, promise=CLASSES[name])
-    first = 1 + list(CLASSES).index(name)
-    reaches = range(
-        first, trace_of(room) + 1, EVERY if room.url.startswith("sqlite") else 4 * EVERY
-    )
-    assert not [wrong for nth in reaches for wrong in wrong_when_killed(room, nth)]
-
-
-@pytest.mark.proof
-@pytest.mark.parametrize("name", CLASSES)
-def test_killed_at_every_boundary(room: Room, name: str) -> None:
-    room = replace(room, promise=CLASSES[name])
-    count = trace_of(room)
-    assert count > 40
-    wrong = [one for nth in range(1, count + 1) for one in wrong_when_killed(room, nth)]
-    pairs = [(nth, again) for nth in range(2, count, 5) for again in (2, 5, 9)]
-    wrong += [one for pair in pairs for one in wrong_when_killed(room, *pair)]
-    assert not wrong
 
 
 # ------------------------------------------------------------------------------ stopped for long
@@ -195,10 +46,6 @@ class StopForLong(StopAt):
         self.clock.instant += 3 * OVER
 
 
-OF_SENDING = (
-    *(Check.MAILED_ONCE, Check.SENDS_AGREE, Check.MAILS_UNCHANGED, Check.SENDS_MOVE),
-    Check.FACTS_UNCHANGED,
-)
 STANDING_STILL = (
     Boundary.SEND_CLAIMED,
     Boundary.SEND_BEGUN,
@@ -349,9 +196,24 @@ def sent_in_spite(room: Room, session: Any, checkpoint: Checkpoint = ONWARDS) ->
     raise AssertionError("it never ended")
 
 
+def shared_out(*cases: object) -> list[Any]:
+    """Give each PostgreSQL one of the cases; all of them at length."""
+    return [
+        pytest.param(*server.values, case, id=f"{server.id}-{name(case)}", marks=server.marks)
+        for number, server in enumerate(POSTGRES)
+        for case in (cases if IS_LONG else [cases[number % len(cases)]])
+    ]
+
+
+def name(case: Any) -> str:
+    return str(getattr(case, "__name__", case))
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize(
-    "lose", [CuttingProxy.lose_commit, CuttingProxy.lose_commit_answer], ids=["commit", "answer"]
+    ("postgres", "lose"),
+    shared_out(CuttingProxy.lose_commit, CuttingProxy.lose_commit_answer),
+    indirect=["postgres"],
 )
 def test_a_connection_cut_while_the_provider_answers(
     postgres_url: str, tmp_path: Path, lose: Callable[..., None]
@@ -371,7 +233,11 @@ def test_a_connection_cut_while_the_provider_answers(
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("boundary", [Boundary.SEND_BEGUN, Boundary.PROVIDER_ANSWERED])
+@pytest.mark.parametrize(
+    ("postgres", "boundary"),
+    shared_out(Boundary.SEND_BEGUN, Boundary.PROVIDER_ANSWERED),
+    indirect=["postgres"],
+)
 def test_the_server_is_killed_while_the_provider_is_asked(
     postgres: PostgresServer, tmp_path: Path, boundary: Boundary
 ) -> None:

@@ -6,6 +6,7 @@ at most once, and every mail comes to rest.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -325,6 +326,7 @@ class World:
         return (forgets_at, sure_at)[self.chance(1)] - timedelta(seconds=self.chance(30))
 
 
+MANY = 10_000 if os.environ.get("FREEHOLD_PROOF") == "long" else 3_000
 CASES = given(st.data(), st.sampled_from(PROMISES), st.sampled_from(["review", "resend"]))
 
 
@@ -337,7 +339,7 @@ def test_whatever_happens_a_mail_is_taken_once_and_comes_to_rest(
 
 
 @pytest.mark.proof
-@settings(max_examples=10_000, deadline=None)
+@settings(max_examples=MANY, deadline=None)
 @CASES
 def test_the_same_many_times_over(
     data: st.DataObject, promise: TransportPromise, on_unknown: str

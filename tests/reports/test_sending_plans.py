@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.behaviour.place import Place
     from tests.behaviour.plans import Plans
 
-ENDED, READY, LEASED = 30_000, 3_000, 40  # sends; one report each
+ENDED, READY, LEASED = 8_000, 800, 20  # sends; one report each
 DAY = date(2026, 3, 9)
 POSTGRES = {
     "claim_sends": {"send_claim", "report_pkey", "send_attempt_pkey"},
