@@ -200,7 +200,7 @@ class SqlReportsInSight:
 
     def mail_body(self, report_id: int) -> bytes | None:
         """Return the frozen body."""
-        rows = self._sql.rows("look_at_body", report_id=report_id)
+        rows = self._sql.rows("mail_body", report_id=report_id)
         return zlib.decompress(rows[0][0]) if rows and rows[0][0] is not None else None
 
     def head(self, send_id: int) -> str:

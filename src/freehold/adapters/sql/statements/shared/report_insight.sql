@@ -36,12 +36,6 @@ from {s}report where tenant = :tenant and report_date = :report_date
 select locale, subject, body_digest, byte_count, frozen_at, body is not null, summary_id
 from {s}mail where report_id = :report_id
 
--- name: look_at_body
--- Purpose: read the bytes of one report's mail.
--- Caller: adapters.sql.report_insight
--- Index: the primary key
-select body from {s}mail where report_id = :report_id
-
 -- name: look_at_sends
 -- Purpose: read the sends of one report, by recipient.
 -- Caller: adapters.sql.report_insight

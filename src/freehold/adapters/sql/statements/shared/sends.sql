@@ -42,7 +42,7 @@ select message_key, recipient, head from {s}send where id = :id
 
 -- name: mail_body
 -- Purpose: read the frozen body of a report's mail.
--- Caller: adapters.sql.sends, once a report among claimed sends
+-- Caller: adapters.sql.sends, once a report among claimed sends; adapters.sql.report_insight
 -- Index: the primary key
 select body from {s}mail where report_id = :report_id
 
