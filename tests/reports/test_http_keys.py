@@ -79,6 +79,13 @@ def test_what_is_no_key_is_refused_at_once(key: str) -> None:
 
 
 @every_kind
+def test_a_host_that_cannot_be_asked_for_cannot_be_reached(kind: str) -> None:
+    transport = KINDS[kind][1]("https://..", 1.0)
+    assert [one.outcome for one in send(transport, mail(1))] == [TRANSIENT]
+    transport.close()
+
+
+@every_kind
 def test_a_wrong_key_is_said_by_the_check(kind: str) -> None:
     with running(kind) as (double, transport):
         double.answer_next(401, {"message": "wrong key", "Message": "wrong key"})

@@ -358,6 +358,14 @@ def test_the_queue_id_is_found(said: str, reference: str) -> None:
     assert reply_of(250, said.encode()).queue_id == reference
 
 
+def test_a_host_that_cannot_be_asked_for_cannot_be_reached() -> None:
+    for host in ("a" * 70, ".."):
+        transport = SmtpTransport(
+            host, 25, security="starttls", user=None, password=None, seconds=1, final_seconds=1
+        )
+        assert "cannot be reached" in (transport.check() or "")
+
+
 def test_a_session_that_is_not_smtp_is_no_server() -> None:
     with dripping(b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\n") as port:
         transport = SmtpTransport("127.0.0.1", port, security="none", seconds=1)

@@ -6,6 +6,7 @@ import json
 import ssl
 from typing import Any
 
+import httpx
 import pytest
 import trustme
 
@@ -135,8 +136,18 @@ def test_a_certificate_that_nobody_vouches_for_gets_nothing() -> None:
         assert server.requests() == []
 
 
+def test_a_host_that_cannot_be_asked_for_is_told() -> None:
+    summarizer = OpenAiSummarizer("https://../v1", None, "m", seconds=1.0)
+    assert summarizer.tell("p", "f", 10).trouble == "the endpoint cannot be reached"
+    summarizer.close()
+
+
 def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
     with model_server() as server:
+        with pytest.raises(httpx.ConnectError):  # so it would be taken
+            httpx.get(server.url)
         assert server.connect().tell("p", "f", 7).text is not None

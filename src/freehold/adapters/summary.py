@@ -107,7 +107,7 @@ class OpenAiSummarizer:
         with _TimeLimit(self._seconds) as limit:
             try:
                 return self._asked(body, limit)
-            except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
                 return _nothing(_trouble(error, is_over=limit.is_over))
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class _TimeLimit:
 def _trouble(error: Exception, *, is_over: bool) -> str:
     if is_over or isinstance(error, httpx.TimeoutException):
         return TOO_LONG
-    if isinstance(error, httpx.ConnectError):
+    if isinstance(error, httpx.ConnectError | UnicodeError):  # the latter: an odd host name
         return "the endpoint cannot be reached"
     return "the connection broke before the answer was there"
 

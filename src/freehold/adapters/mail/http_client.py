@@ -45,6 +45,7 @@ _BEFORE_THE_END = (
     httpx.WriteTimeout,
     httpx.LocalProtocolError,
     httpx.UnsupportedProtocol,
+    UnicodeError,  # a host that no name server can be asked for
 )
 TOO_MANY_REQUESTS = 429
 _REQUEST_TIMEOUT = 408

@@ -123,7 +123,7 @@ class Conversation:
             smtp.sock = socket.create_connection((server.host, server.port), server.seconds)
             # The end of data is a small write behind a large one; it shall not wait for an answer.
             smtp.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: no name server could be asked that
             text = f"{self._where} cannot be reached: {self._why(error)}"
             raise Ended(transient(text, everyone=True)) from error
         self._limit.watch(smtp.sock)
