@@ -235,6 +235,10 @@ def test_a_summary_has_its_prices_and_bounds() -> None:
             "summary.url holds a user or a password, which would be shown; take it out.",
         ),
         (
+            LEAST + f'[summary]\nurl = "https://x/v1?key={SECRET}"\nmodel = "m"',
+            "summary.url has a part behind ? or #, which would be shown and cannot stay; take it out.",
+        ),
+        (
             LEAST + '[summary]\nurl = "https://x/v1"\nmodel = "m"\ninput_price = 1.0',
             "summary.output_price is missing; costs are computed from both prices.",
         ),

@@ -81,6 +81,10 @@ def _url(
         yield Finding(place, "names no host")
     if "@" in parts.netloc:
         yield Finding(place, "holds a user or a password, which would be shown; take it out")
+    if place == "url" and (parts.query or parts.fragment):
+        yield Finding(
+            place, "has a part behind ? or #, which would be shown and cannot stay; take it out"
+        )
     for name in _PLACEHOLDER.findall(url):
         if name not in placeholders:
             known = ", ".join(f"{{{one}}}" for one in placeholders) or "none"
