@@ -54,10 +54,15 @@ def sqlite_url(tmp_path: Path) -> str:
 @pytest.fixture(params=DATABASES)
 def database_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[str]:
     """A fresh database of every kind in turn."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'freehold.db'}"
+    yield from fresh_url(request.param, servers, tmp_path)
+
+
+def fresh_url(kind: str, servers: Servers, folder: Path) -> Iterator[str]:
+    """Yield the URL of a fresh database of a kind, and drop it."""
+    if kind == "sqlite":
+        yield f"sqlite:///{folder / 'freehold.db'}"
         return
-    server = servers.read(request.param)
+    server = servers.read(kind)
     url = server.create_database()
     yield url
     server.drop_database(url)

@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 @pytest.fixture(params=DATABASES)
 def place(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Place]:
     """A place on every database in turn."""
-    if request.param == "sqlite":
-        yield from places.sqlite_place(tmp_path)
+    yield from place_of(request.param, servers, tmp_path)
+
+
+def place_of(kind: str, servers: Servers, folder: Path) -> Iterator[Place]:
+    """Yield a place on a database of a kind."""
+    if kind == "sqlite":
+        yield from places.sqlite_place(folder)
     else:
-        yield from places.postgres_place(servers.read(request.param))
+        yield from places.postgres_place(servers.read(kind))
 
 
 @pytest.fixture

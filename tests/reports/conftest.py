@@ -1,4 +1,8 @@
-"""Places for the tests of reports: one fresh customer's database of each kind in turn."""
+"""Places for the tests of reports: one fresh customer's database of each kind in turn.
+
+The statements have their contract on every database; here one PostgreSQL shows what is made of them,
+and the newer one with `make proof`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from freehold.ports.audit import Check, Terms
-from tests.behaviour.conftest import lite, pg, place
-from tests.conftest import DATABASES
+from tests.behaviour.conftest import lite, pg, place_of
+from tests.conftest import DATABASES, fresh_url
 from tests.contract.conftest import ground, migrated, migrated_url
 from tests.contract.grounds import ground_at, migrate
 from tests.crash.conftest import MEMORY
@@ -20,13 +24,33 @@ from tests.reports.sending_room import Room
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.servers import Servers
+    from tests.behaviour.place import Place
+    from tests.servers import PostgresServer, Servers
 
-__all__ = ["ground", "lite", "migrated_url", "pg", "place"]
+__all__ = ["ground", "lite", "migrated_url", "pg"]
 NEWER = [
     pytest.param(*one.values, id=one.id, marks=[*one.marks, pytest.mark.proof])
     for one in DATABASES[2:]
 ]
+EACH = [*DATABASES[:2], *NEWER]
+
+
+@pytest.fixture(params=EACH)
+def database_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[str]:
+    """A fresh database of every kind in turn."""
+    yield from fresh_url(request.param, servers, tmp_path)
+
+
+@pytest.fixture(params=EACH[1:])
+def postgres(request: pytest.FixtureRequest, servers: Servers) -> PostgresServer:
+    """Each PostgreSQL server in turn."""
+    return servers.read(request.param)
+
+
+@pytest.fixture(params=EACH)
+def place(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Place]:
+    """A place on every database in turn."""
+    yield from place_of(request.param, servers, tmp_path)
 
 
 @pytest.fixture(scope="module", params=DATABASES[:2])
@@ -52,7 +76,7 @@ def book(book_url: str) -> Iterator[Book]:
         assert released == accounted_for
 
 
-@pytest.fixture(scope="module", params=[*DATABASES[:2], *NEWER])
+@pytest.fixture(scope="module", params=EACH)
 def sending_place(request: pytest.FixtureRequest, servers: Servers) -> Iterator[tuple[str, Path]]:
     """A migrated database of every kind in turn, and a folder in memory: kills lose nothing of it."""
     with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
