@@ -100,6 +100,8 @@ class ExplainedSqlite(SqliteSession):
                 self.plans[name].add(index[1])
             elif "INTEGER PRIMARY KEY" in row[3]:
                 self.plans[name].add(f"rowid of {row[3].split()[1]}")
+            elif row[3] == "USE TEMP B-TREE FOR ORDER BY":
+                self.plans[name].add("a sort")
             elif row[3].startswith("SCAN") and "VIRTUAL TABLE" not in row[3]:
                 self.plans[name].add(f"all of {row[3].split()[1]}")
 

@@ -178,15 +178,15 @@ class ReportCalendar(Protocol):
         """Write the reports of at most `limit` of the group's tenants; return how many.
 
         In one statement each for all of them: the report, its tallies (every one of the tenant's
-        before the window's end that is in no report), and the calendar's next row. Tenants that
+        before the window's end that is in no report), their count, and the calendar's next row. Tenants that
         another transaction has in hand are left to it, and so are those whose last report has not
         got all its tallies.
 
         Args:
             only: one tenant of the group; None for any.
             tallies_max: of one call, so that it stays short: fewer tenants are closed where theirs
-                are more. A tenant that has more alone gets its report without any, and `assign_part`
-                assigns them. None for all at once.
+                are more. A tenant that has so many alone gets its report with the oldest of them,
+                and `assign_part` assigns the rest. None for all at once.
 
         Again: writes nothing for those that are done. Crash: all of one call, or nothing.
         """

@@ -13,6 +13,7 @@ from freehold.ports.report_calendar import Closing, DueGroup, Moved, Newcomer
 
 # Longer than any two clocks of one server's sessions lie apart; a commit takes moments.
 MARGIN = timedelta(seconds=60)
+MANY = 2**31  # more tallies than one tenant has
 _TENANTS, _OWNERS = "t", "o"  # the two walks for newcomers, one after the other
 _WINDOW = "c.next_date, c.start_at, c.end_at, c.zone, c.tz_version"
 # A partial index serves only what is spelled as its own condition.
@@ -60,6 +61,7 @@ class SqlReportCalendar:
     def moved(self, since: datetime, after: str, zone: str, limit: int) -> Sequence[Moved]:
         """Return tenants that are no longer as the calendar has them."""
         written = written_instant(self._session, since)
+        self._sql.rows("keep_order")
         rows = self._sql.rows("moved_tenants", since=written, after=after, zone=zone, limit=limit)
         return [
             Moved(
@@ -75,6 +77,7 @@ class SqlReportCalendar:
 
     def outdated(self, tz_version: str, after: str, limit: int) -> Sequence[tuple[str, Window]]:
         """Return active rows that another tz database computed."""
+        self._sql.rows("keep_order")
         rows = self._sql.rows("outdated_windows", tz_version=tz_version, after=after, limit=limit)
         return [(row[0], self._window(row[1:6])) for row in rows]
 
@@ -122,39 +125,44 @@ class SqlReportCalendar:
     ) -> int:
         """Write reports, assign their tallies, and move the calendar on."""
         tenants = self._take(closing.group, limit, only)
-        fitting = len(tenants)
-        if tallies_max is not None:
-            fitting = self._fitting(tenants, closing.window.end_at, tallies_max)
-        if tenants:
-            self._close(closing, tenants[: fitting or 1], in_parts=not fitting)
-        return min(len(tenants), fitting or 1)
+        if not tenants:
+            return 0
+        end_at, most = closing.window.end_at, MANY if tallies_max is None else tallies_max
+        tenants = tenants[: self._fitting(tenants, end_at, most) or 1]
+        made = self._make(closing, tenants)
+        self._assign([row[0] for row in made], [row[1] for row in made], end_at, most)
+        self._move(tenants, closing.next, closing.group.active)
+        return len(tenants)
 
     def _fitting(self, tenants: Sequence[str], end_at: datetime, tallies_max: int) -> int:
-        """Return how many of the tenants, from the first on, have so few tallies together."""
-        asked = {"tenants": list(tenants), "end_at": end_at, "limit": tallies_max + 1}
+        """Return how many of the tenants, from the first on, have fewer tallies together."""
+        asked = {"tenants": list(tenants), "end_at": end_at, "limit": tallies_max}
         ((count, last_place),) = self._sql.rows("weigh_page", **asked)
-        return len(tenants) if count <= tallies_max else last_place - 1
+        return len(tenants) if count < tallies_max else last_place - 1
 
-    def _close(self, closing: Closing, tenants: Sequence[str], *, in_parts: bool) -> None:
+    def _make(self, closing: Closing, tenants: Sequence[str]) -> list[Row]:
         window = closing.window
-        bounds = {"start_at": window.start_at, "end_at": window.end_at}
-        made = self._sql.rows(
+        return self._sql.rows(
             "make_reports",
-            **bounds,
             tenants=list(tenants),
             report_date=window.report_date.isoformat(),
+            start_at=window.start_at,
+            end_at=window.end_at,
             zone=window.zone,
             tz_version=window.tz_version,
             watermark_at=self.watermark(),
             due_at=closing.due_at,
             reason=None if closing.reason is None else closing.reason.value,
-            in_parts=int(in_parts),
             now=self._now,
         )
-        if not in_parts:
-            ids, owners = [row[0] for row in made], [row[1] for row in made]
-            self._sql.count("assign_tallies", **bounds, ids=ids, tenants=owners)
-        self._move(tenants, closing.next, closing.group.active)
+
+    def _assign(
+        self, ids: Sequence[int], tenants: Sequence[str], end_at: datetime, tallies_max: int
+    ) -> None:
+        """Assign so many tallies at most, and count them where none is left."""
+        asked = {"tenants": list(tenants), "end_at": end_at, "limit": tallies_max}
+        if self._sql.count("assign_tallies", **asked) < tallies_max:
+            self._sql.count("count_reports", ids=list(ids))
 
     def in_parts(self) -> bool:
         """Tell whether any report has not got all its tallies."""
@@ -162,18 +170,16 @@ class SqlReportCalendar:
 
     def assign_part(self, tallies_max: int) -> bool:
         """Assign some more tallies of a report that has not got all."""
+        self._sql.rows("keep_order")
         rows = self._sql.rows("take_report_in_parts")
-        if not rows:
-            return False
-        report_id, tenant, end_at = rows[0]
-        asked = {"id": report_id, "tenant": tenant, "limit": tallies_max}
-        end_at = self._session.sure_instant(end_at)
-        if self._sql.count("assign_part", **asked, end_at=end_at) < tallies_max:
-            self._sql.count("count_parts", id=report_id)
-        return True
+        for report_id, tenant, end_at in rows:
+            until = self._session.sure_instant(end_at)
+            self._assign([report_id], [tenant], until, tallies_max)
+        return bool(rows)
 
     def _take(self, group: DueGroup, limit: int, only: str | None) -> list[str]:
         window = group.window
+        self._sql.rows("keep_order")
         rows = self._sql.rows(
             "take_group",
             report_date=window.report_date.isoformat(),

@@ -1,7 +1,8 @@
 -- name: keep_order
 -- Purpose: let find_due follow its index and stop at the limit, instead of sorting all due rows of
 -- a table that was analysed when none was due.
--- Caller: adapters.sql.holds, before find_due in its transaction
+-- Caller: adapters.sql.holds, before find_due in its transaction; adapters.sql.report_calendar,
+--         before it reads a page, likewise
 -- Index: none
 select set_config('enable_sort', 'off', true)
 

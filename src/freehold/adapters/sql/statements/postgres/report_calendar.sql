@@ -68,7 +68,7 @@ where me.pid = pg_backend_pid()
 -- name: take_group
 -- Purpose: lock rows of one group, passing over those that others have in hand, and those whose last
 --          report has not got all its tallies.
--- Caller: adapters.sql.report_calendar
+-- Caller: adapters.sql.report_calendar, where order is kept
 -- Index: report_calendar_end, report_in_parts, the primary key of tenant
 select c.tenant from {s}report_calendar c
 left join lateral (select * from {s}tenant t where t.id = c.tenant offset 0) t on true
@@ -78,13 +78,13 @@ where c.active and c.end_at = :end_at and c.start_at = :start_at and c.next_date
   and t.report_hour is not distinct from :hour::integer
   and coalesce(t.active, true) = :is_active
   and (:only::text is null or c.tenant = :only)
-  and not exists (select 1 from {s}report r where r.tenant = c.tenant and r.expired_count is null)
+  and (select r.id from {s}report r where r.tenant = c.tenant and r.expired_count is null) is null
 order by c.end_at, c.tenant limit :limit for update of c skip locked
 
 -- name: weigh_page
 -- Purpose: count the tallies of tenants whose window closes, as far as the limit; and tell at which
 --          of the tenants it ended.
--- Caller: adapters.sql.report_calendar
+-- Caller: adapters.sql.report_calendar, where order is kept
 -- Index: tally_unreported
 select count(*), max(w.place) from (
     select n.place from unnest(:tenants::text[]) with ordinality as n (tenant, place)
@@ -95,29 +95,43 @@ select count(*), max(w.place) from (
     limit :limit) w
 
 -- name: make_reports
--- Purpose: write the reports of tenants whose window closes; without a count where parts follow.
+-- Purpose: write the reports of tenants whose window closes, without a count.
 -- Caller: adapters.sql.report_calendar
--- Index: report_once, report_start
+-- Index: report_once, report_start, report_in_parts
 insert into {s}report (
     tenant, report_date, start_at, end_at, zone, tz_version, watermark_at, due_at, state, reason,
-    expired_count, assigned_at)
+    assigned_at)
 select n.tenant, :report_date, :start_at, :end_at, :zone, :tz_version, :watermark_at, :due_at,
-       'assigned', :reason, case when :in_parts = 1 then null else 0 end, :now
+       'assigned', :reason, :now
 from unnest(:tenants::text[]) as n (tenant)
 returning id, tenant
 
 -- name: assign_tallies
--- Purpose: give every unreported tally before the end to its report, and count what lies inside.
+-- Purpose: give unreported tallies before the end to the reports of their tenants that have no count
+--          yet, the oldest of a tenant first.
+-- Caller: adapters.sql.report_calendar, where order is kept, with reports in hand
+-- Index: tally_unreported, report_in_parts. Rows are found by their place whatever the planner
+--        guesses: what checks them again is spelled so that no index serves it
+update {s}tally t
+set report_id = (select r.id from {s}report r
+                 where r.tenant = coalesce(t.tenant, '') and r.expired_count is null)
+where t.ctid = any (array(
+    select y.place from unnest(:tenants::text[]) as n (tenant)
+    cross join lateral (
+        select o.ctid as place from {s}tally o
+        where coalesce(o.tenant, '') = n.tenant and o.report_id is null and o.at < :end_at
+        order by coalesce(o.tenant, ''), o.at limit :limit) y
+    limit :limit))
+  and coalesce(t.report_id, 0) = 0
+
+-- name: count_reports
+-- Purpose: count what lies inside of reports that have all their tallies.
 -- Caller: adapters.sql.report_calendar
--- Index: tally_unreported, the primary key of report
-with assigned as (
-    update {s}tally t set report_id = n.id
-    from unnest(:ids::bigint[], :tenants::text[]) as n (id, tenant)
-    where coalesce(t.tenant, '') = n.tenant and t.report_id is null and t.at < :end_at
-    returning t.report_id, case when t.at >= :start_at then t.expired_count else 0 end as inside_count)
-update {s}report r set expired_count = c.expired_count
-from (select report_id, sum(inside_count) as expired_count from assigned group by report_id) c
-where r.id = c.report_id and r.id = any (:ids::bigint[])
+-- Index: the primary key of report, tally_reported
+update {s}report r
+set expired_count = (select coalesce(sum(t.expired_count), 0) from {s}tally t
+                     where t.report_id = r.id and t.at >= r.start_at)
+where r.id = any (:ids::bigint[])
 
 -- name: take_report_in_parts
 -- Purpose: lock a report that has not got all its tallies, passing over those that others have.
@@ -125,18 +139,6 @@ where r.id = c.report_id and r.id = any (:ids::bigint[])
 -- Index: report_in_parts
 select r.id, r.tenant, r.end_at from {s}report r where r.expired_count is null
 order by r.tenant limit 1 for update skip locked
-
--- name: assign_part
--- Purpose: give some of a tenant's unreported tallies before the end to its report, the oldest first.
--- Caller: adapters.sql.report_calendar, on a report locked just before
--- Index: tally_unreported; then rows are found by their place, whatever the planner guesses: what
--- checks them again is spelled so that no index serves it
-update {s}tally t set report_id = :id
-where t.ctid = any (array(
-    select y.ctid from {s}tally y
-    where coalesce(y.tenant, '') = :tenant and y.report_id is null and y.at < :end_at
-    order by coalesce(y.tenant, ''), y.at limit :limit))
-  and coalesce(t.report_id, 0) = 0
 
 -- name: move_calendar
 -- Purpose: write another window for rows in hand.

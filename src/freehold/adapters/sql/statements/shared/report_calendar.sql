@@ -23,15 +23,6 @@ order by c.tenant limit :limit
 -- Index: report_in_parts
 select 1 from {s}report r where r.expired_count is null limit 1
 
--- name: count_parts
--- Purpose: count what lies inside of a report that got all its tallies.
--- Caller: adapters.sql.report_calendar, after the last part, on a row locked just before
--- Index: the primary key of report, tally_reported
-update {s}report as r
-set expired_count = (select coalesce(sum(t.expired_count), 0) from {s}tally t
-                     where t.report_id = :id and t.at >= r.start_at)
-where r.id = :id
-
 -- name: next_report_end
 -- Purpose: find the earliest end of a window.
 -- Caller: adapters.sql.report_calendar

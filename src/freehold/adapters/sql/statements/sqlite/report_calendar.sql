@@ -82,33 +82,42 @@ select count(*), max(w.place) from (
     where y.report_id is null and y.at < :end_at limit :limit) w
 
 -- name: make_reports
--- Purpose: write the reports of tenants whose window closes, with what lies inside counted; without
---          a count where parts follow.
--- Differs: counts here, since nobody else writes meanwhile (no DML in CTE); the batch is JSON.
+-- Purpose: write the reports of tenants whose window closes, without a count.
+-- Differs: the batch arrives as JSON.
 -- Caller: adapters.sql.report_calendar
--- Index: report_once, report_start, tally_unreported
+-- Index: report_once, report_start, report_in_parts
 insert into {s}report (
     tenant, report_date, start_at, end_at, zone, tz_version, watermark_at, due_at, state, reason,
-    expired_count, assigned_at)
+    assigned_at)
 select n.value, :report_date, :start_at, :end_at, :zone, :tz_version, :watermark_at, :due_at,
-       'assigned', :reason,
-       case when :in_parts = 0 then
-           (select coalesce(sum(t.expired_count), 0) from {s}tally t
-            where coalesce(t.tenant, '') = n.value and t.report_id is null
-              and t.at >= :start_at and t.at < :end_at) end, :now
+       'assigned', :reason, :now
 from json_each(:tenants) n where true
 returning id, tenant
 
 -- name: assign_tallies
--- Purpose: give every unreported tally before the end to its report.
--- Differs: the report is found by its tenant and start.
+-- Purpose: give unreported tallies before the end to the reports of their tenants that have no count
+--          yet.
+-- Differs: rows are found by their ids, of a tenant in the order of its index; ordered in words, all
+--          of them would be sorted.
 -- Caller: adapters.sql.report_calendar
--- Index: tally_unreported, report_start
+-- Index: tally_unreported, the primary key, report_in_parts
 update {s}tally
 set report_id = (select r.id from {s}report r
-                 where r.tenant = coalesce({s}tally.tenant, '') and r.start_at = :start_at)
-where report_id is null and coalesce(tenant, '') in (select value from json_each(:tenants))
-  and at < :end_at
+                 where r.tenant = coalesce({s}tally.tenant, '') and r.expired_count is null)
+where id in (
+    select y.id from json_each(:tenants) n
+    cross join {s}tally y on coalesce(y.tenant, '') = n.value
+    where y.report_id is null and y.at < :end_at limit :limit)
+
+-- name: count_reports
+-- Purpose: count what lies inside of reports that have all their tallies.
+-- Differs: the batch arrives as JSON.
+-- Caller: adapters.sql.report_calendar
+-- Index: the primary key of report, tally_reported
+update {s}report as r
+set expired_count = (select coalesce(sum(t.expired_count), 0) from {s}tally t
+                     where t.report_id = r.id and t.at >= r.start_at)
+where r.id in (select value from json_each(:ids))
 
 -- name: take_report_in_parts
 -- Purpose: read a report that has not got all its tallies.
@@ -117,17 +126,6 @@ where report_id is null and coalesce(tenant, '') in (select value from json_each
 -- Index: report_in_parts
 select r.id, r.tenant, r.end_at from {s}report r where r.expired_count is null
 order by r.tenant limit 1
-
--- name: assign_part
--- Purpose: give some of a tenant's unreported tallies before the end to its report, the oldest first.
--- Differs: rows are found by their ids.
--- Caller: adapters.sql.report_calendar
--- Index: tally_unreported, the primary key
-update {s}tally set report_id = :id
-where id in (
-    select y.id from {s}tally y
-    where coalesce(y.tenant, '') = :tenant and y.report_id is null and y.at < :end_at
-    order by coalesce(y.tenant, ''), y.at limit :limit)
 
 -- name: move_calendar
 -- Purpose: write another window for rows in hand.
