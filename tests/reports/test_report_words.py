@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
 
+from freehold.domain.errors import RuleRefused
+from freehold.domain.facts import RuleFacts
 from freehold.domain.inventory import Tenant
+from freehold.entrypoints.cli.report_view import rules_table
+from freehold.entrypoints.cli.sentences import sentence
 from tests.e2e.inprocess import Program
 from tests.reports.desk import HARBOUR, Desk
 
@@ -72,3 +79,28 @@ def test_why_a_mail_waits_is_a_line_of_its_own(desk: Desk) -> None:
     said = " ".join(shown.split())
     why = f"{LONG} retrying: no mail is taken now: the mail server 127.0.0.1:1"
     assert f"{why} cannot be reached: Connection refused" in said
+
+
+def test_long_waits_do_not_crowd_out_the_rule() -> None:
+    rule = RuleFacts("room-of-the-tower", 7, 7, {}, 0, 0, None, 1166.0, 1166.0, 1166.0, 60.0, 0)
+    console = Console(width=80, file=io.StringIO())
+    console.print(rules_table([rule, replace(rule, dead_count=3, skipped={"gone": 2})]))
+    said = console.file.getvalue()  # type: ignore[attr-defined] # it is the one from above
+    assert "room-of-the-towe" in said
+    assert "review" in said
+    assert "retried" not in said
+
+
+def test_what_is_to_be_typed_can_be_typed(desk: Desk) -> None:
+    desk.add(Tenant("old town", "Old Town", active=False))
+    shown = desk.freehold("report", "show", "old town", str(desk.day)).err
+    assert "`freehold report list --tenant 'old town'`" in shown
+    assert "`freehold report preview 'old town'`" in shown
+    built = desk.freehold("report", "build", "old town", str(desk.day)).err
+    assert "`freehold tenant set 'old town' --active --by NAME`" in built
+
+
+def test_a_role_without_rights_is_told_whose_to_use() -> None:
+    said = sentence(RuleRefused("permission denied for table send", "42501"))
+    assert "(permission denied for table send)" in said
+    assert "use the role that ran `freehold db upgrade`" in said

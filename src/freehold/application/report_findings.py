@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from shlex import quote
 
 from freehold.domain.days import due_at
 from freehold.domain.pauses import Role
@@ -63,5 +64,5 @@ def _review(figures: ReportFigures) -> str:
     some = "A report waits" if count == 1 else f"{count:,} reports wait"
     return (
         f"{some} for a person: how a mail ended is not known, or its attempts are used up; look at "
-        f"`freehold report show {tenant} {day}`, then `freehold report resolve`."
+        f"`freehold report show {quote(tenant)} {day}`, then `freehold report resolve`."
     )

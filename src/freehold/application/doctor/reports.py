@@ -47,7 +47,11 @@ def report_findings(setting: ReportSetting, rules: Sequence[Rule]) -> Iterator[F
         found += _recipients(setting.tenants)
     yield from found
     if not found:
-        read = "" if setting.tenants is None else ", and every tenant has a recipient"
+        read = (
+            ""
+            if setting.tenants is None
+            else ", and every tenant of `freehold tenant list` has a recipient"
+        )
         sentence = f"Reports can be sent by {setting.transport}{read}."
         yield fine(Code.REPORTS, None, "report", sentence)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
+from shlex import quote
 
 from freehold.application.prune import frozen
 from freehold.application.reporting.calendar import Calendar, closing_of
@@ -305,7 +306,7 @@ def nobody(tx: Transaction, tenant: str) -> RefusedByState | UsageError:
     if tx.tenants.read([tenant]):
         return RefusedByState(
             f"Tenant {tenant!r} is not active and gets no reports; "
-            f"`freehold tenant set {tenant} --active` lets it report again."
+            f"`freehold tenant set {quote(tenant)} --active --by NAME` lets it report again."
         )
     if not tenant:
         return UsageError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -49,8 +50,8 @@ def look(call: Invocation, tenant: str, day: date) -> SeenReport:
 def no_report(tenant: str, day: date) -> str:
     """Say that there is no report, and where to look."""
     named = f"tenant {tenant!r}" if tenant else "holds of nobody"
-    which = f"--tenant {tenant}" if tenant else '--tenant ""'
+    typed = quote(tenant)
     return (
-        f"There is no report of {named} for {day}; `freehold report list {which}` shows which "
-        "there are, and `freehold report preview` what the next one says so far."
+        f"There is no report of {named} for {day}; `freehold report list --tenant {typed}` shows "
+        f"which there are, and `freehold report preview {typed}` what the next one says so far."
     )

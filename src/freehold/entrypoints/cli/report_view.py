@@ -42,6 +42,9 @@ NO_RECIPIENT = (
     "no recipient: `freehold tenant add ID --recipient ADDRESS` says who gets a tenant's reports, "
     "`freehold tenant set` where it is there"
 )
+FIGURES = ("released", "units", "on time", "skipped", "retried", "review", "p50", "longest")
+SELDOM = ("skipped", "retried", "review")  # columns that are left out where they are empty
+RULE_WIDTH = 16  # of 80 columns, where the name is as long
 DIGEST_CHARS = 12  # of 64, in text for people; data has all of it
 _MICROS = 1_000_000
 _STATES = {
@@ -214,13 +217,8 @@ def _print_facts(console: Console, facts: Facts) -> None:
     if facts.is_empty:
         console.print("nothing came due")
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("rule", overflow="fold")
-    for name in ("released", "units", "on time", "skipped", "retried", "review", "p50", "longest"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for rule in facts.rules:
-        table.add_row(escape(rule.rule), *_figures(rule))
-    console.print(table)
+    if facts.rules:
+        console.print(rules_table(facts.rules))
     for rule in facts.rules:
         for reason, count in sorted(rule.skipped.items()):
             console.print(
@@ -230,6 +228,22 @@ def _print_facts(console: Console, facts: Facts) -> None:
         day = "before the first report" if late.report_date is None else str(late.report_date)
         skipped = f", {late.skipped_count:,} skipped" if late.skipped_count else ""
         console.print(f"  [dim]late from[/] {day}: {late.released_count:,} released{skipped}")
+
+
+def rules_table(rules: Sequence[RuleFacts]) -> Table:
+    """Return what each rule did; a column that is empty throughout is left out."""
+    columns = zip(FIGURES, zip(*(_figures(rule) for rule in rules), strict=True), strict=True)
+    shown = {
+        name: cells for name, cells in columns if name not in SELDOM or set(cells) != {NOTHING}
+    }
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    longest = max(len(rule.rule) for rule in rules)
+    table.add_column("rule", overflow="fold", min_width=min(longest, RULE_WIDTH))
+    for name in shown:
+        table.add_column(name, justify="right")
+    for rule, cells in zip(rules, zip(*shown.values(), strict=True), strict=True):
+        table.add_row(escape(rule.rule), *cells)
+    return table
 
 
 def _figures(rule: RuleFacts) -> list[str]:

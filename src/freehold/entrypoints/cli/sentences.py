@@ -10,6 +10,8 @@ from freehold.domain.errors import (
     StatementTimedOut,
 )
 
+NO_RIGHT = ("42501",)  # insufficient_privilege, also a table or column of somebody else's
+
 
 def sentence(error: FreeholdError) -> str:
     """Say an error with what to do next; a database's own words stand in brackets."""
@@ -28,6 +30,12 @@ def sentence(error: FreeholdError) -> str:
         return (
             f"The database took longer than [database] statement_timeout allows ({error}). Nothing "
             "was lost; `freehold doctor` says which index is missing, or raise the limit and try again."
+        )
+    if isinstance(error, RuleRefused) and error.code in NO_RIGHT:
+        return (
+            f"The database role may not do this ({error}). Nothing was changed; use the role that "
+            "ran `freehold db upgrade`, or grant what is missing: `freehold doctor` prints what "
+            "the rules need."
         )
     if isinstance(error, RuleRefused):
         return (
