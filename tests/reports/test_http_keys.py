@@ -12,7 +12,7 @@ from freehold.adapters.mail.postmark import PostmarkTransport
 from freehold.adapters.mail.resend import ResendTransport
 from freehold.domain.errors import UsageError
 from freehold.domain.sending import SendOutcome
-from freehold.testing.contracts.transports import SECRET, mail, send
+from freehold.testing.contracts.transports import BERT, SECRET, mail, send
 from tests.reports.http_kinds import KINDS, every_kind, running
 from tests.reports.mailgun_double import DOMAIN
 from tests.reports.smtp_server import MailServer
@@ -27,14 +27,16 @@ def test_what_is_said_back_fits_into_a_row_and_has_no_key(kind: str) -> None:
         double.answer_next(200, {"id": odd, "MessageID": odd})
         (took,) = send(transport, mail(1))
         headers = " ".join(double.asked[0].headers.values())
-        double.answer_next(400, {"name": odd, "message": f"what is {headers}?"})
+        said = {"name": f"{BERT} {SECRET} {odd}", "message": f"what is {headers}?"}
+        double.answer_next(400, said)
         (answer,) = send(transport, mail(2))
     assert took.outcome is ACCEPTED
     assert str(took.reference).isprintable()
     assert len(str(took.reference)) <= 200
     assert answer.code.isprintable()
     assert len(answer.code) <= 100
-    assert SECRET not in answer.text
+    assert SECRET not in answer.text + answer.code
+    assert BERT not in answer.code  # which logs repeat
     assert b64encode(f"api:{SECRET}".encode()).decode() not in answer.text
 
 

@@ -47,9 +47,9 @@ def _bounded(text: str, length_max: int) -> str:
     return text if len(text) <= length_max else text[: length_max - 3] + "..."
 
 
-def named(text: str, length_max: int = REFERENCE_LENGTH_MAX) -> str:
-    """Make a provider's own name of something fit for a row; it may look like an address."""
-    return _bounded(_one_line(text), length_max)
+def named(text: str) -> str:
+    """Make a provider's own name of a mail fit for a row; it may look like an address."""
+    return _bounded(_one_line(text), REFERENCE_LENGTH_MAX)
 
 
 def accepted(reference: str | None, code: str, text: str = "") -> Answer:

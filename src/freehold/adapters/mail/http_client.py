@@ -22,7 +22,6 @@ from freehold.adapters.mail.answers import (
     CODE_LENGTH_MAX,
     Ended,
     in_words,
-    named,
     plain,
     refused,
     transient,
@@ -190,7 +189,7 @@ class Client:
 
     def usual(self, reply: Reply, code: str = "") -> Answer:
         """Read an answer that is no acceptance by its status alone."""
-        code = named(code or str(reply.status), CODE_LENGTH_MAX)
+        code = plain(code or str(reply.status), *self._secrets, length_max=CODE_LENGTH_MAX)
         text, status = self.words(reply), reply.status
         if status == TOO_MANY_REQUESTS:
             return _with_wait(transient(text, code, everyone=True), reply.retry_after)
