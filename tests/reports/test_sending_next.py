@@ -156,6 +156,23 @@ def test_a_window_counts_from_the_first_attempt_with_room_for_one() -> None:
     )
 
 
+def test_a_window_counts_from_the_first_attempt_by_the_same_transport() -> None:
+    standing = Standing(SendState.RETRYING, NOW, 2, 0, NOW, NOW, transport=NONE.name)
+    for then, follows in ((REPLAYS, SendState.UNKNOWN), (NONE, SendState.REVIEW)):
+        begun = standing.begun(AttemptKind.SEND, then.name, NOW + 30 * HOUR)
+        rest = after(UNKNOWN, (begun, AttemptKind.SEND, Terms(then)), NOW + 30 * HOUR)
+        assert rest.state is follows
+
+
+def test_a_resend_by_another_transport_is_replayed_under_its_own_key() -> None:
+    standing = Standing(SendState.UNKNOWN, NOW, 1, 0, NOW, NOW, transport=NONE.name)
+    terms = Terms(REPLAYS, "resend")
+    assert planned(standing, terms, NOW + 30 * HOUR) is AttemptKind.SEND
+    begun = standing.begun(AttemptKind.SEND, REPLAYS.name, NOW + 30 * HOUR)
+    again = replace(begun, state=SendState.UNKNOWN)
+    assert planned(again, terms, NOW + 31 * HOUR) is AttemptKind.REPLAY
+
+
 def test_a_replay_comes_at_once_where_its_window_ends_before_the_delay() -> None:
     case = tried(SHORT, AttemptKind.REPLAY, SendState.UNKNOWN, spent_count=3, first_tried_at=NOW)
     assert after(UNKNOWN, case, NOW + 3 * MINUTE).available_at == NOW + 3 * MINUTE

@@ -48,6 +48,7 @@ ONE_OF = {
     **dict.fromkeys(("end_attempt", "end_lost_attempt"), OPEN),
     **dict.fromkeys(("lease_send", "begin_try", "begin_look_up", "settle_send"), IN_HAND),
     **dict.fromkeys(("give_back_send", "renew_send", "take_back_send"), IN_HAND),
+    "accept_late": {"send_review", "send_pkey"},
     "open_send": {"send_open", "send_once"},
     "sends_of_report": {"report_once", "report_by_date"},
 }

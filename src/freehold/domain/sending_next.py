@@ -30,6 +30,7 @@ RETRY_AFTER_MAX = timedelta(hours=24)  # of what a provider may ask to wait
 
 NOBODY_KNOWS = "nobody knows whether it was accepted"
 USED_UP = "the attempts are used up, and it was surely not accepted"
+HEARD_LATE = "its acceptance came after the lease was over"
 RESENT = "sent again by on_unknown = resend; an earlier attempt may have been accepted too"
 
 
@@ -43,7 +44,9 @@ class Standing:
             day that is caught up with has not waited for its provider.
         spent_count: attempts to send that count against the bound.
         look_count: look-ups since the last attempt to send, counted likewise.
-        first_tried_at, last_tried_at: when attempts to send began; None before the first.
+        first_tried_at: when the first attempt by the same transport as the last began, from which
+            its window counts; None before it.
+        last_tried_at: when the last attempt to send began.
         transport: by which the last attempt to send went.
         begun_at: when the attempt in hand began; None without one.
     """
@@ -65,7 +68,7 @@ class Standing:
             self,
             spent_count=self.spent_count + 1,
             look_count=0,
-            first_tried_at=self.first_tried_at or now,
+            first_tried_at=(self.first_tried_at if self.transport == transport else None) or now,
             last_tried_at=now,
             transport=transport,
             begun_at=now,

@@ -134,14 +134,16 @@ class Sends(Protocol):
         """Open the next attempt; None where the lease was lost. Commit before the provider is asked.
 
         Attempts to send, replays among them, note when and by which transport, and start the count
-        of look-ups anew. Again: a second open attempt is refused by the database.
+        of look-ups anew; by another transport, the first attempt is counted anew too. Again: a second
+        open attempt is refused by the database.
         """
         ...
 
     def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
         """Close open attempts and give the sends back; False where the lease was lost.
 
-        What was lost is noted in the attempt all the same, so that the trail has the answer.
+        What was lost is noted in the attempt all the same, so that the trail has the answer; an
+        acceptance ends a send that is in review, unless a person has spoken since the attempt.
         Again: as if the lease was lost.
         """
         ...

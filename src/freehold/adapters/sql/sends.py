@@ -16,12 +16,13 @@ from typing import Any
 from freehold.adapters.sql.session import Row, Runner
 from freehold.domain.reports import ReportReason, ReportState
 from freehold.domain.sending import AttemptKind, SendOutcome, SendState, report_standing
-from freehold.domain.sending_next import Standing
+from freehold.domain.sending_next import HEARD_LATE, Standing
 from freehold.ports.mail import Answer, Mail
 from freehold.ports.sends import ClaimedSend, NewMail, NewSend, SendInReview, Settlement
 
 LOST = "whoever sent it was lost, and so was the answer"
 RETURNED = "whoever had it in hand was lost before it was tried"
+ACCEPTANCES = (SendOutcome.ACCEPTED, SendOutcome.FOUND)
 ANSWER_LENGTH = 500  # characters; evidence, not an archive
 
 
@@ -150,7 +151,9 @@ class SqlSends:
             if one.answer is not None
         ]
         self._each("end_attempt", [row for row, held in asked if held])
-        self._each("note_answer", [row for row, held in asked if not held])
+        late = [row for row, held in asked if not held]
+        self._each("note_answer", late)
+        self._each("accept_late", [_late_row(row) for row in late if row["outcome"] in ACCEPTANCES])
         return [bool(held) for held in settled]
 
     # ---------------------------------------------------------------------------- the reports
@@ -227,6 +230,11 @@ def _said(answer: Answer) -> dict[str, Any]:
 
 def _answer_row(send: ClaimedSend, answer: Answer) -> dict[str, Any]:
     return {**_fence(send), **_said(answer)}
+
+
+def _late_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("id", "lease_token", "attempt", "reference")
+    return {**{name: row[name] for name in kept}, "reason": HEARD_LATE}
 
 
 def _settlement_row(one: Settlement) -> dict[str, Any]:

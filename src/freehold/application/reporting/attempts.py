@@ -142,9 +142,13 @@ class Attempts:
     def rest(self, tx: Transaction, settlements: Sequence[Settlement]) -> Sequence[bool]:
         """Give sends back where they stand now, and their reports with them."""
         held = tx.sends.settle(settlements)
-        done = [one for one, is_held in zip(settlements, held, strict=True) if is_held]
-        ended = [one for one in done if one.rest.state not in CLAIMABLE]
-        tx.sends.finish_reports(one.send.report_id for one in ended)
+        ended = [
+            one.send.report_id
+            for one, is_held in zip(settlements, held, strict=True)
+            if one.rest.state is SendState.ACCEPTED  # heard late, it ends what is in review
+            or (is_held and one.rest.state not in CLAIMABLE)
+        ]
+        tx.sends.finish_reports(ended)
         return held
 
     def note(self, tx: Transaction, heard: Sequence[Attempt]) -> list[Noted]:

@@ -20,7 +20,7 @@ from freehold.domain.pauses import Role
 from freehold.domain.reports import ReportPolicy
 from freehold.domain.retries import RetryPolicy
 from freehold.domain.sending import AttemptKind, SendState
-from freehold.domain.sending_next import Rest, Terms, planned
+from freehold.domain.sending_next import HEARD_LATE, Rest, Terms, planned
 from freehold.ports.ledger import Ledger, Transaction
 from freehold.ports.mail import Mail, Transport
 from freehold.ports.sends import ClaimedSend, Settlement
@@ -188,7 +188,7 @@ class Sender:
     def _planned(self, send: ClaimedSend, mail: Mail | None, now: datetime) -> AttemptKind | Rest:
         """Decide what is tried, or where a send goes that needs no attempt."""
         if send.noted is not None:
-            return Rest(SendState.ACCEPTED, "its acceptance came after the lease was over")
+            return Rest(SendState.ACCEPTED, HEARD_LATE)
         if mail is None:
             return Rest(SendState.REVIEW, GONE)
         return planned(send.standing, self._attempts.terms, now)

@@ -6,9 +6,10 @@ import pytest
 
 from freehold.domain.errors import DatabaseError
 from freehold.domain.sending import AttemptKind, SendOutcome, SendState
-from freehold.domain.sending_next import Rest
+from freehold.domain.sending_next import HEARD_LATE, Rest
 from freehold.ports.ledger import Ledger
 from freehold.ports.mail import Answer
+from freehold.ports.sends import ClaimedSend
 from freehold.testing.contracts.ground import NOW, SECOND, Ground, only
 from freehold.testing.contracts.sends import (
     DONE,
@@ -81,6 +82,18 @@ class AttemptsContract:
         assert (standing.first_tried_at, standing.last_tried_at) == (NOW, NOW + 3 * SECOND)
         assert (standing.transport, standing.state) == ("x0", SendState.UNKNOWN)
 
+    def test_a_window_begins_anew_by_another_transport(self, ground: Ground) -> None:
+        ledger = ground.open()
+        post(ledger, {"t": ["a@x"]})
+        for n, name in enumerate(("x0", "x0", "x1", "x1")):
+            ground.set_now(NOW + n * SECOND)
+            (send,) = claim(ledger)
+            begun = begin(ledger, send, AttemptKind.SEND, name)
+            settle(ledger, begun, LATER, Rest(SendState.RETRYING, "why", NOW + (n + 1) * SECOND))
+            row = only(ground.back.rows("send"))
+            assert row["first_tried_at"] == NOW + n // 2 * 2 * SECOND
+            assert begun.standing.first_tried_at == row["first_tried_at"]
+
     def _count(self, ledger: Ledger, ground: Ground, n: int, kind: AttemptKind) -> tuple[int, int]:
         """Make one attempt whose end is unknown; return the counts that are read back."""
         ground.set_now(NOW + n * SECOND)
@@ -141,6 +154,32 @@ class AttemptsContract:
         assert (row["outcome"], row["reference"]) == ("accepted", "ref-1")
         (again,) = claim(ledger)
         assert again.noted == SENT
+
+    @pytest.mark.parametrize("answer", [SENT, REFUSED])
+    def test_a_late_acceptance_ends_a_review(self, ground: Ground, answer: Answer) -> None:
+        ledger = ground.open()
+        begun = put_into_review(ground, ledger)
+        assert not settle(ledger, begun, answer, DONE)
+        assert not settle(ledger, begun, answer, DONE)
+        row = only(ground.back.rows("send"))
+        if answer is SENT:
+            assert (row["state"], row["reason"]) == ("accepted", HEARD_LATE)
+            assert row["reference"] == "ref-1"
+            assert report(ground)[0] == "sent"
+        else:
+            assert row["state"] == "review"
+
+    def test_a_late_acceptance_leaves_what_a_person_has_looked_at(self, ground: Ground) -> None:
+        ledger = ground.open()
+        begun = put_into_review(ground, ledger)
+        again = Answer(SendOutcome.SEND_AGAIN, None, "", "nothing came")
+        with ledger.transaction() as tx:
+            assert tx.sends.resolve(begun.id, SendState.READY, again, "by ann")
+        (send,) = claim(ledger)
+        with ledger.transaction() as tx:
+            settle_one(tx, send, None, Rest(SendState.REVIEW, "why"))
+        assert not settle(ledger, begun, SENT, DONE)
+        assert only(ground.back.rows("send"))["state"] == "review"
 
     def test_a_known_answer_is_not_written_over(self, ground: Ground) -> None:
         ledger = ground.open()
@@ -235,3 +274,18 @@ class AttemptsContract:
                 assert not tx.sends.resolve(send.id, SendState.ABANDONED, LATER, "by ann")
         assert ground.back.rows("send") == before
         assert len(ground.back.rows("send_attempt")) == 3
+
+
+def put_into_review(ground: Ground, ledger: Ledger) -> ClaimedSend:
+    """Begin the only send's attempt, lose the lease, and let a person be asked; return the attempt."""
+    post(ledger, {"t": ["a@x"]})
+    (send,) = claim(ledger)
+    begun = begin(ledger, send)
+    ground.set_now(NOW + LEASE)
+    with ledger.transaction() as tx:
+        tx.sends.take_back(10)
+    (taken,) = claim(ledger)
+    with ledger.transaction() as tx:
+        settle_one(tx, taken, None, Rest(SendState.REVIEW, "why"))
+        tx.sends.finish_reports([taken.report_id])
+    return begun

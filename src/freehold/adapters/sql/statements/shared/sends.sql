@@ -52,7 +52,8 @@ select body from {s}mail where report_id = :report_id
 -- Index: the primary key
 update {s}send
 set attempt = attempt + 1, spent_count = spent_count + 1, look_count = 0, transport = :transport,
-    first_tried_at = coalesce(first_tried_at, :now), last_tried_at = :now, changed_at = :now
+    first_tried_at = case when transport = :transport then coalesce(first_tried_at, :now) else :now end,
+    last_tried_at = :now, changed_at = :now
 where id = :id and state = 'leased' and lease_token = :lease_token and attempt = :attempt
   and leased_until > :now
 
@@ -98,6 +99,20 @@ where send_id = :id and attempt = :attempt and outcome is null
 update {s}send_attempt
 set outcome = :outcome, reference = :reference, code = :code, answer = :answer
 where send_id = :id and attempt = :attempt and lease_token = :lease_token and outcome = 'unknown'
+
+-- name: accept_late
+-- Purpose: end a send in review of which an acceptance was heard late, and no person spoke since.
+-- Caller: adapters.sql.sends, after the acceptance was noted
+-- Index: the primary keys
+update {s}send
+set state = 'accepted', reason = :reason, reference = coalesce(:reference, reference),
+    changed_at = :now
+where id = :id and state = 'review'
+  and exists (select 1 from {s}send_attempt a
+              where a.send_id = :id and a.attempt = :attempt and a.lease_token = :lease_token
+                and a.outcome in ('accepted', 'found'))
+  and not exists (select 1 from {s}send_attempt p
+                  where p.send_id = :id and p.attempt > :attempt and p.kind = 'resolve')
 
 -- name: give_back_send
 -- Purpose: return a claimed send of which no attempt was begun, in the state that it had.
