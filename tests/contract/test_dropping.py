@@ -45,8 +45,8 @@ HOLD = (
 )
 REPORT = (
     "insert into {s}report (tenant, report_date, start_at, end_at, zone, tz_version, watermark_at, "
-    "due_at, state, facts, assigned_at) values ('t', '2026-01-01', '{at}', '{end}', 'UTC', '1', "
-    "'{at}', '{at}', 'sending', '{}', '{at}')"
+    "due_at, state, facts, expired_count, assigned_at) values ('t', '2026-01-01', '{at}', '{end}', 'UTC', '1', "
+    "'{at}', '{at}', 'sending', '{}', 0, '{at}')"
 )
 MAIL = (
     "insert into {s}mail (report_id, locale, subject, body_digest, byte_count, frozen_at) "

@@ -40,9 +40,9 @@ insert into property select 't' || n.value, 'T', 'live' from {series};
 insert into {s}tenant (id, name, created_at, changed_at, active, from_source)
 select 't' || n.value, 'T', {at}, {at}, {yes}, {yes} from {series};
 insert into {s}report (tenant, report_date, start_at, end_at, zone, tz_version, watermark_at, due_at,
-    state, facts, assigned_at)
+    state, facts, assigned_at, expired_count)
 select 't' || n.value, {day}, {at}, {later}, 'UTC', '1', {at}, {at},
-    case when n.value % 100 = 0 then 'sending' else 'sent' end, '{{}}', {at} from {series};
+    case when n.value % 100 = 0 then 'sending' else 'sent' end, '{{}}', {at}, 0 from {series};
 insert into {s}mail (report_id, locale, subject, body_digest, byte_count, frozen_at)
 select id, 'en', 's', 'd', 1, {at} from {s}report;
 insert into {s}send (report_id, recipient, message_key, head, mail_digest, state, available_at,
