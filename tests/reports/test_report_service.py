@@ -149,7 +149,7 @@ def test_a_mail_that_was_surely_not_taken_is_left_for_the_next_run(
         server.play(Phase.RCPT, "451 4.3.0 later")
         first = desk.freehold("report", "run")
         assert first.code == 4
-        assert "Mails wait for another attempt, the next at" in first.err
+        assert "Mails are still to be sent, the next at" in first.err
         codes = {desk.freehold("report", "run").code for _ in range(200) if not server.accepted}
         assert codes <= {0, 4}
         assert len(server.accepted) == 1

@@ -74,10 +74,12 @@ def test_who_unsubscribed_is_told_so(desk: Desk) -> None:
 def test_why_a_mail_waits_is_a_line_of_its_own(desk: Desk) -> None:
     file = desk.freehold.folder / "freehold.toml"
     file.write_text(file.read_text().replace(desk.transport, NOWHERE))
-    desk.freehold("report", "run")
+    ran = desk.freehold("report", "run").out
+    assert "4 reports frozen" in ran
+    assert "1 mail retrying" in ran
     shown = desk.freehold("report", "show", "harbour", str(desk.day)).out
     said = " ".join(shown.split())
-    why = f"{LONG} retrying: no mail is taken now: the mail server 127.0.0.1:1"
+    why = f"{LONG}: no mail is taken now: the mail server 127.0.0.1:1"
     assert f"{why} cannot be reached: Connection refused" in said
 
 

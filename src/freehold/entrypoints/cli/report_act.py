@@ -305,6 +305,9 @@ def reported_data(done: Reported) -> dict[str, Any]:
     }
 
 
+_ENDS = {SendState.REVIEW: "in review", SendState.UNKNOWN: "of unknown end"}
+
+
 def reported_text(done: Reported) -> str:
     """Say what a one-shot did."""
     parts = [
@@ -316,7 +319,11 @@ def reported_text(done: Reported) -> str:
         )
         if count
     ]
-    parts += [f"{count:,} {state}" for state, count in sorted(done.counts.items()) if count]
+    parts += [
+        f"{count:,} {'mail' if count == 1 else 'mails'} {_ENDS.get(state, state)}"
+        for state, count in sorted(done.counts.items())
+        if count
+    ]
     return ", ".join(parts) or "no report is due"
 
 

@@ -292,7 +292,7 @@ def _print_sends(console: Console, sends: Sequence[SeenSend]) -> None:
     console.print(table)
     for one in sends:
         if reason := _send_reason(one):
-            console.print(f"  [dim]{escape(one.recipient)}[/] {one.state}: {escape(reason)}")
+            console.print(f"  [dim]{escape(one.recipient)}:[/] {escape(reason)}")
 
 
 def _send_reason(one: SeenSend) -> str:
@@ -348,7 +348,10 @@ def _asked(summary: SeenSummary) -> str:
 
 def _tried(send: SeenSend, attempt: SeenAttempt) -> str:
     outcome = "open" if attempt.outcome is None else str(attempt.outcome)
-    answer = " ".join(part for part in (attempt.code, attempt.answer) if part)
+    words = attempt.answer or ""  # which has the code, where the answer is the server's own
+    answer = (
+        words if attempt.code and attempt.code in words else f"{attempt.code or ''} {words}".strip()
+    )
     said = f": {answer}" if answer else ""
     new = attempt.reference and attempt.reference != send.reference
     reference = f" [{attempt.reference}]" if new else ""
