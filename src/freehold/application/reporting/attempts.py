@@ -168,7 +168,8 @@ class Attempts:
 
     def _where(self, tx: Transaction, one: Attempt) -> Rest:
         answer = one.answer
-        said = " ".join(filter(None, (answer.code, answer.text)))
+        code = "" if answer.code in answer.text else answer.code  # a server's own words have it
+        said = " ".join(filter(None, (code, answer.text)))
         heard = Heard(answer.outcome, said, answer.retry_after, answer.everyone, self._parked_count)
         return settled(one.send.standing, one.kind, heard, self.terms, tx.now, self.dice.luck())
 
