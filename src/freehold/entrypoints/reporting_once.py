@@ -77,12 +77,17 @@ def report_once(
     telemetry: Telemetry,
     budget: MailBudget,
     stop: StopRequest,
+    *,
+    considerate: bool = True,
 ) -> Reported:
     """Prepare, send what is available, then ask for paragraphs about reports that leave later.
 
     A paragraph is asked for last, so that no mail waits for it.
+
+    Args:
+        considerate: on SQLite, pause for the host application, which runs beside a crontab.
     """
-    ledger = open_ledger(settings, checkpoint=checkpoint, create=False, considerate=False)
+    ledger = open_ledger(settings, checkpoint=checkpoint, create=False, considerate=considerate)
     tools = (ledger, settings, checkpoint, telemetry, stop)
     try:
         followed = _follow_tenants(ledger, settings, telemetry)

@@ -89,7 +89,8 @@ def _run_until_idle(
     reported = None
     if settings.report is not None and not stop.stopping:
         left = None if seconds is None else max(0.0, seconds - (clock.monotonic() - began))
-        reported = report_once(settings, Onwards(), UNHEARD, MailBudget(None, left), stop)
+        mails = MailBudget(None, left)
+        reported = report_once(settings, Onwards(), UNHEARD, mails, stop, considerate=False)
     stopped = drain.stopped
     data = {**_counts(drain.total), "left": drain.left, **_standing(stopped)}
     call.show(

@@ -1,0 +1,32 @@
+"""What whoever works beside reports may rely on: the host application, and who reads the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from freehold.adapters.sql.write_turn import SUFFIX
+from tests.e2e.inprocess import Program
+from tests.reports.desk import Desk
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path,
+    sqlite_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Desk:
+    """A desk over a SQLite file."""
+    monkeypatch.chdir(tmp_path)
+    return Desk(Program(tmp_path, monkeypatch, capsys), sqlite_url)
+
+
+def test_reports_of_a_crontab_leave_the_file_to_the_host_between_two_writes(desk: Desk) -> None:
+    """Without turns a host with a time-out of 1 s was refused while 3,000 tenants reported."""
+    desk.release("harbour")
+    turns = Path(desk.url.removeprefix("sqlite:///") + SUFFIX)
+    turns.unlink()
+    assert desk.freehold("report", "run").code == 0
+    assert turns.exists()
