@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
 from itertools import pairwise
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 DAY = timedelta(days=1)
 MOMENT = timedelta(microseconds=1)
+LONG = os.environ.get("FREEHOLD_PROOF") == "long"
 ZONES = tuple(files("tzdata").joinpath("zones").read_text("utf-8").split())
 CASABLANCA, VANCOUVER, HAVANA = "Africa/Casablanca", "America/Vancouver", "America/Havana"
 
@@ -112,9 +114,10 @@ class TestEveryZone:
             assert _tiles(name, date(years[0], 1, 1), date(years[1], 1, 1)), name
 
     @pytest.mark.proof
-    def test_in_43_years(self) -> None:
-        for name in ZONES:
-            assert _tiles(name, date(1995, 1, 1), date(2038, 1, 1)), name
+    def test_in_many_years(self) -> None:
+        years = (1995, 2038) if LONG else (2006, 2012)
+        for name in ZONES if LONG else _different_zones():
+            assert _tiles(name, date(years[0], 1, 1), date(years[1], 1, 1)), name
 
 
 def _different_zones() -> Iterator[str]:
