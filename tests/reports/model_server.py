@@ -147,7 +147,7 @@ class ModelServer:
         message: dict[str, Any] = {"role": "assistant", "content": self._text}
         if play is Play.REFUSED:
             message |= {"content": None, "refusal": "I will not."}
-        ending = "length" if play is Play.CUT_OFF else "stop"
+        ending = "length" if play is Play.UNFINISHED else "stop"
         choice = {"index": 0, "message": message, "finish_reason": ending}
         completion: dict[str, Any] = {
             "id": "chatcmpl-1",

@@ -26,7 +26,7 @@ class Play(StrEnum):
     NO_JSON = "answers no JSON"
     NO_MESSAGE = "answers without a message"
     REFUSED = "answers with a refusal"
-    CUT_OFF = "answers with a text that was cut off"
+    UNFINISHED = "answers with a text that was cut off"
     HUGE = "answers with more than anybody reads"
     NO_USAGE = "answers without a usage"
     ZERO_USAGE = "counts a cached prompt as 0"
@@ -89,7 +89,7 @@ class SummarizerContract:
 
     def test_whatever_goes_wrong_is_told_and_asked_once(self, endpoint: Endpoint) -> None:
         no_answer = {Play.BROKEN, Play.BUSY, Play.UNAUTHORISED, Play.MOVED, Play.DROPPED}
-        bad_answer = {Play.NO_JSON, Play.NO_MESSAGE, Play.REFUSED, Play.CUT_OFF, Play.HUGE}
+        bad_answer = {Play.NO_JSON, Play.NO_MESSAGE, Play.REFUSED, Play.UNFINISHED, Play.HUGE}
         for count, play in enumerate([*sorted(no_answer | bad_answer), Play.SILENT], 1):
             endpoint.play(play)
             told = endpoint.connect().tell("p", "f", 7)
