@@ -15,7 +15,7 @@ import pytest
 from freehold.ports.audit import Check, Terms
 from tests.behaviour.conftest import lite, pg, place_of
 from tests.conftest import DATABASES, fresh_url
-from tests.contract.conftest import ground, migrated, migrated_url
+from tests.contract.conftest import ground, migrated
 from tests.contract.grounds import ground_at, migrate
 from tests.crash.conftest import MEMORY
 from tests.reports.book import Book
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.behaviour.place import Place
     from tests.servers import PostgresServer, Servers
 
-__all__ = ["ground", "lite", "migrated_url", "pg"]
+__all__ = ["ground", "lite", "pg"]
 NEWER = [
     pytest.param(*one.values, id=one.id, marks=[*one.marks, pytest.mark.proof])
     for one in DATABASES[2:]
@@ -51,6 +51,14 @@ def postgres(request: pytest.FixtureRequest, servers: Servers) -> PostgresServer
 def place(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Place]:
     """A place on every database in turn."""
     yield from place_of(request.param, servers, tmp_path)
+
+
+@pytest.fixture(scope="module", params=EACH)
+def migrated_url(
+    request: pytest.FixtureRequest, servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A migrated database of every kind in turn; shared, so that a test costs milliseconds."""
+    yield from migrated(request.param, servers, tmp_path_factory)
 
 
 @pytest.fixture(scope="module", params=DATABASES[:2])

@@ -33,8 +33,7 @@ from freehold.testing.contracts.summaries import (
 from freehold.testing.contracts.summarizers import Play
 from freehold.testing.crash import KillAt
 from freehold.testing.forking import run
-from tests.conftest import DATABASES
-from tests.contract.grounds import SqlDoor, SqlGround, _session, ground_at, migrate, rule_on
+from tests.contract.grounds import SqlDoor, SqlGround, _session, ground_at, rule_on
 from tests.reports.model_server import model_server
 
 if TYPE_CHECKING:
@@ -46,38 +45,12 @@ if TYPE_CHECKING:
     from freehold.ports.system import Checkpoint
     from freehold.testing.forking import Wire
     from tests.reports.model_server import ModelServer
-    from tests.servers import Servers
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
 POLICY = SummaryPolicy(seconds=0.3)
 PRICES = Prices(150_000, 600_000, "USD")
-
-
-# The contract runs on every database; of the way here, one of each dialect tells as much.
-@pytest.fixture(scope="module", params=[DATABASES[0], DATABASES[-1]])
-def url(
-    request: pytest.FixtureRequest, servers: Servers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """A migrated database of every kind in turn, shared."""
-    if request.param == "sqlite":
-        made = f"sqlite:///{tmp_path_factory.mktemp('summaries') / 'freehold.db'}"
-        migrate(made)
-        yield made
-        return
-    server = servers.read(request.param)
-    made = server.create_database()
-    migrate(made)
-    yield made
-    server.drop_database(made)
-
-
-@pytest.fixture
-def ground(url: str) -> Iterator[SqlGround]:
-    """An empty ledger."""
-    with ground_at(url) as ground:
-        yield ground
 
 
 @pytest.fixture
@@ -351,20 +324,22 @@ def in_child(url: str, clock: SetClock, book: Path, checkpoint: Checkpoint) -> l
     ("boundary", "asked_count"), [(Boundary.SUMMARY_BEGUN, 0), (Boundary.SUMMARY_TOLD, 1)]
 )
 def test_a_killed_attempt_is_given_up_and_followed(
-    url: str, tmp_path: Path, boundary: Boundary, asked_count: int
+    migrated_url: str, tmp_path: Path, boundary: Boundary, asked_count: int
 ) -> None:
-    with ground_at(url) as ground:
+    with ground_at(migrated_url) as ground:
         freeze_reports(ground, tenant("a"))
     book = tmp_path / "asked"
     book.touch()
     clock = SetClock(END)
-    assert in_child(url, clock, book, KillAt(1, boundary)) == []
+    assert in_child(migrated_url, clock, book, KillAt(1, boundary)) == []
     assert len(book.read_text().splitlines()) == asked_count
-    assert in_child(url, clock, book, Onwards()) == [0]  # the open attempt may still be answered
+    assert in_child(migrated_url, clock, book, Onwards()) == [
+        0
+    ]  # the open attempt may still be answered
     clock.instant = END + 2 * MINUTE + SECOND
-    assert in_child(url, clock, book, Onwards()) == [1]
+    assert in_child(migrated_url, clock, book, Onwards()) == [1]
     assert len(book.read_text().splitlines()) == asked_count + 1
-    with look_at(url) as ground:
+    with look_at(migrated_url) as ground:
         assert attempts(ground, "attempt", "outcome", "input_tokens", "cost_micros") == [
             (1, "abandoned", None, None),
             (2, "accepted", 10, None),
