@@ -30,3 +30,13 @@ def test_reports_of_a_crontab_leave_the_file_to_the_host_between_two_writes(desk
     turns.unlink()
     assert desk.freehold("report", "run").code == 0
     assert turns.exists()
+
+
+def test_what_a_tenant_is_called_gives_the_terminal_no_orders(desk: Desk) -> None:
+    tenant = "a\x1b]0;owned\x07\u202eb :key:"
+    desk.release(tenant)
+    assert desk.freehold("report", "run").code == 0
+    for words in (("list",), ("show", tenant, str(desk.day))):
+        shown = desk.freehold("report", *words).out
+        assert "a\ufffd]0;owned\ufffd\ufffdb :key:" in shown
+        assert not {"\x1b", "\x07", "\u202e"} & set(shown)

@@ -78,9 +78,9 @@ PIPE_COLUMNS = 160  # where there is no terminal whose width could be asked
 
 def people() -> Console:
     """Return the console for people; a pipe gets whole lines instead of 80 columns."""
-    from rich.console import Console
+    from freehold.entrypoints.cli.screen import Screen
 
-    console = Console(highlight=False)
+    console = Screen(highlight=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_COLUMNS
     return console

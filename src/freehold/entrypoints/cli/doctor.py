@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from freehold.domain.errors import CheckFailed, RefusedByState, UsageError
 from freehold.entrypoints.cli.context import Invocation, invocation
+from freehold.entrypoints.cli.sentences import harmless
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,7 +122,8 @@ def _print(found: Sequence[Finding]) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, emoji=False)
-    ordered = sorted(found, key=lambda one: list(STYLES).index(one.severity))
+    safe = [replace(one, sentence=harmless(one.sentence)) for one in found]
+    ordered = sorted(safe, key=lambda one: list(STYLES).index(one.severity))
     if console.is_terminal:
         _print_table(console, ordered)
     else:

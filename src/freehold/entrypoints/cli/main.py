@@ -18,7 +18,7 @@ from freehold import __version__
 from freehold.domain.errors import ExitCode, FreeholdError, RuleRefused, UsageError
 from freehold.entrypoints.cli.contents import InOrder, arrange
 from freehold.entrypoints.cli.context import Invocation
-from freehold.entrypoints.cli.sentences import sentence
+from freehold.entrypoints.cli.sentences import harmless, sentence
 
 app = typer.Typer(
     name="freehold",
@@ -117,7 +117,7 @@ def _run(arguments: list[str]) -> int:
         _require_text(arguments)
         code = command_tree()(arguments, standalone_mode=False)
     except FreeholdError as error:
-        typer.echo(f"freehold: {sentence(error)}", err=True)
+        typer.echo(f"freehold: {harmless(sentence(error))}", err=True)
         return int(ExitCode.REFUSED if isinstance(error, RuleRefused) else error.exit_code)
     except typer.Abort:
         return int(ExitCode.INTERRUPTED)

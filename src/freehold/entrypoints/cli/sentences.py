@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from freehold.domain.errors import (
     DatabaseAway,
     DatabaseBusy,
@@ -11,6 +13,14 @@ from freehold.domain.errors import (
 )
 
 NO_RIGHT = ("42501",)  # insufficient_privilege, also a table or column of somebody else's
+
+# Escape sequences can retitle, clear and answer; marks of direction show another text than is there.
+_ORDERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def harmless(text: str) -> str:
+    """Return a text with a mark where a control stood; ends of lines and tabs stay."""
+    return _ORDERS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def sentence(error: FreeholdError) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from freehold.domain.errors import RefusedByState, UsageError, WorkLeft
 from freehold.entrypoints.cli.context import invocation
+from freehold.entrypoints.cli.sentences import harmless
 
 if TYPE_CHECKING:
     from freehold.application.tenants_sync import Synced
@@ -71,4 +72,4 @@ def _print(synced: Synced, *, dry_run: bool) -> None:
     for one in synced.taken_over[:SHOWN]:
         typer.echo(f"{one}: was added here; from now on the table is right about what it maps")
     for rejected in synced.rejected[:SHOWN]:
-        typer.echo(f"{rejected.id}: left out, since {rejected.reason}", err=True)
+        typer.echo(f"{harmless(rejected.id)}: left out, since {rejected.reason}", err=True)
