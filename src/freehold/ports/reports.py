@@ -144,5 +144,8 @@ class Reports(Protocol):
         ...
 
     def read(self, tenant: str, report_date: date) -> FrozenReport | None:
-        """Return one report with its facts; None while there is none, or it has none yet."""
+        """Lock and return one report with its facts; None while there is none, or it has none yet.
+
+        Whoever writes its mail holds it first, so that of two the later finds the mail written.
+        """
         ...

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 By = Annotated[str, typer.Option("--by", help="Who you are; kept in the action log.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the action log.")]
+UNENDED = (*CLAIMABLE, SendState.LEASED)  # the lease may be over, and its sender lost
 PASSES_MAX = 50  # of 100 sends each; what waits in front of one's own mails goes with them
 
 
@@ -174,7 +175,7 @@ def _send_all(ledger: SqlLedger, settings: Settings, tenant: str, day: date) -> 
     try:
         for _ in range(PASSES_MAX):
             seen = _seen(ledger, tenant, day)
-            if seen is None or not any(one.state in CLAIMABLE for one in seen.sends):
+            if seen is None or not any(one.state in UNENDED for one in seen.sends):
                 return
             sent = sender.send(SENDS_A_PASS)
             if sent.is_paused:
@@ -200,7 +201,7 @@ def _require_ended(seen: SeenReport) -> None:
     """
     from freehold.entrypoints.cli.report_view import instant
 
-    waiting = [one for one in seen.sends if one.state in (*CLAIMABLE, SendState.LEASED)]
+    waiting = [one for one in seen.sends if one.state in UNENDED]
     if waiting:
         next_at = min(one.available_at for one in waiting)
         raise WorkLeft(

@@ -271,6 +271,9 @@ class FrozenContract:
         with ledger.transaction() as tx, other.transaction() as second:
             assert len(tx.reports.frozen(NOW + 9 * DAY, 10)) == 1
             assert second.reports.frozen(NOW + 9 * DAY, 10) == []
+        with ledger.transaction() as tx, other.transaction() as second:
+            assert tx.reports.read("t", FIRST) is not None
+            assert second.reports.frozen(NOW + 9 * DAY, 10) == []
 
     def test_one_without_a_mail_ends(self, ground: Ground) -> None:
         ledger = ground.open()

@@ -151,7 +151,7 @@ where p.state = 'frozen' and p.due_at <= :until
 order by p.due_at, p.id limit :limit for update of p skip locked
 
 -- name: read_frozen
--- Purpose: read one report with its facts.
+-- Purpose: lock one report and read it with its facts, before its mail is written.
 -- Caller: adapters.sql.facts
 -- Index: report_once, the primary key of tenant
 select p.id, p.facts, p.facts_digest, p.due_at, p.reason, p.tenant,
@@ -159,6 +159,7 @@ select p.id, p.facts, p.facts_digest, p.due_at, p.reason, p.tenant,
 from {s}report p
 left join lateral (select * from {s}tenant o where o.id = p.tenant offset 0) n on true
 where p.tenant = :tenant and p.report_date = :report_date::date and p.facts is not null
+for update of p
 
 -- name: end_reports
 -- Purpose: end frozen reports that get no mail.

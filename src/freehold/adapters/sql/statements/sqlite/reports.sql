@@ -154,7 +154,7 @@ order by p.due_at, p.id limit :limit
 
 -- name: read_frozen
 -- Purpose: read one report with its facts.
--- Differs: a date is its text.
+-- Differs: a date is its text; no row locks, the transaction is the only writer.
 -- Caller: adapters.sql.facts
 -- Index: report_once, the primary key of tenant
 select p.id, p.facts, p.facts_digest, p.due_at, p.reason, p.tenant,
