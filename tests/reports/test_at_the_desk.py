@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from freehold.adapters.sql.write_turn import SUFFIX
+from freehold.testing.backdoor import BackDoor
 from tests.e2e.inprocess import Program
-from tests.reports.desk import Desk
+from tests.reports.desk import HARBOUR, Desk
 
 
 @pytest.fixture
@@ -40,3 +41,15 @@ def test_what_a_tenant_is_called_gives_the_terminal_no_orders(desk: Desk) -> Non
         shown = desk.freehold("report", *words).out
         assert "a\ufffd]0;owned\ufffd\ufffdb :key:" in shown
         assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+
+
+def test_the_trail_says_when_an_attempt_began_that_ended_long_after(desk: Desk) -> None:
+    """A sender that was killed is missed once its lease is over; its provider knows the earlier hour."""
+    desk.add(HARBOUR)
+    desk.release("harbour")
+    assert desk.freehold("report", "run").code == 0
+    with BackDoor(desk.url) as door:
+        door.execute("update {s}send_attempt set started_at = (select max(due_at) from {s}report)")
+        began = door.one("select substr(max(due_at), 1, 10) from {s}report")
+    trail = desk.freehold("report", "show", "harbour", str(desk.day)).out
+    assert f"attempt 1, send by maildir at {began} 00:00:00 UTC, accepted" in trail

@@ -356,6 +356,13 @@ def _tried(send: SeenSend, attempt: SeenAttempt) -> str:
     new = attempt.reference and attempt.reference != send.reference
     reference = f" [{attempt.reference}]" if new else ""
     return (
-        f"{send.recipient}: attempt {attempt.attempt}, {attempt.kind} by {attempt.transport}, "
-        f"{outcome}{reference}{said}"
+        f"{send.recipient}: attempt {attempt.attempt}, {attempt.kind} by {attempt.transport}"
+        f"{_begun(attempt)}, {outcome}{reference}{said}"
     )
+
+
+def _begun(attempt: SeenAttempt) -> str:
+    """Say when an attempt began that ended later: that is when its provider may have had the mail."""
+    if attempt.ended_at is None or attempt.ended_at - attempt.started_at < timedelta(seconds=1):
+        return ""
+    return f" at {instant(attempt.started_at)}"
