@@ -169,7 +169,7 @@ class TestBuilding:
 
     def test_a_day_that_is_not_over_is_refused(self, book: Book) -> None:
         book.tenant("a")
-        with pytest.raises(RefusedByState, match="can be built after 2026-03-11 00:00 UTC"):
+        with pytest.raises(RefusedByState, match="is not over and ends at 2026-03-11 00:00 UTC"):
             book.closer().build("a", date(2026, 3, 10))
 
     def test_a_day_that_may_still_get_releases_is_refused(self, book: Book) -> None:
