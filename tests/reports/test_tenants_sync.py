@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from freehold.adapters.sql.ledger import SqlLedger
-from freehold.adapters.sql.migrations import upgrade
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
 from freehold.application import tenants_sync
 from freehold.application.tenants_sync import Synced, sync_in_turn, sync_tenants
-from freehold.bootstrap import open_ledger, open_session
+from freehold.bootstrap import open_ledger
 from freehold.domain.errors import RuleRefused
 from freehold.domain.inventory import Tenant
 from freehold.domain.rules import Condition, Predicate, TableName, Test
@@ -24,6 +23,7 @@ from freehold.ports.telemetry import UNHEARD
 from freehold.settings import DatabaseSettings, Settings, load_settings
 from freehold.testing.backdoor import BackDoor
 from freehold.testing.clock import SetClock
+from tests.contract.grounds import ground_at
 from tests.e2e.inprocess import Program
 
 TABLE = "create table property (code text primary key, title text, zone text, hour {any}, mails {many}, state text)"
@@ -64,22 +64,22 @@ class Properties:
 
 
 @pytest.fixture
-def ledger(database_url: str) -> Iterator[SqlLedger]:
+def ledger(migrated_url: str) -> Iterator[SqlLedger]:
     """An empty ledger."""
-    settings = Settings(DatabaseSettings(database_url))
-    session = open_session(settings, considerate=False)
-    upgrade(session)
-    session.close()
-    ledger = open_ledger(settings, considerate=False)
-    yield ledger
-    ledger.close()
+    with (
+        ground_at(migrated_url),
+        closing(open_ledger(Settings(DatabaseSettings(migrated_url)), considerate=False)) as ledger,
+    ):
+        yield ledger
 
 
 @pytest.fixture
-def properties(ledger: SqlLedger, database_url: str) -> Iterator[Properties]:
+def properties(ledger: SqlLedger, migrated_url: str) -> Iterator[Properties]:
     """The customer's table, empty."""
-    with BackDoor(database_url) as door:
+    with BackDoor(migrated_url) as door:
         yield Properties(door)
+        ledger.close()
+        door.execute("drop table if exists property")
 
 
 def tenants(ledger: SqlLedger) -> dict[str, Tenant]:
