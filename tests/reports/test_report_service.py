@@ -184,6 +184,25 @@ def test_doctor_tries_the_server_and_names_what_is_missing(alone: Program, sqlit
     assert (away.code, "report-transport" in codes) == (3, True)
 
 
+@pytest.mark.parametrize(
+    ("url", "key", "warned"),
+    [
+        ("http://models.example/v1", 'key = "k"', True),
+        ("http://models.example/v1", 'key_file = "k"', True),
+        ("http://models.example/v1", "", False),
+        ("https://models.example/v1", 'key = "k"', False),
+        ("http://127.0.0.1:11434/v1", 'key = "k"', False),
+    ],
+)
+def test_doctor_warns_of_a_model_s_key_in_clear(
+    alone: Program, sqlite_url: str, url: str, key: str, warned: bool
+) -> None:
+    desk = Desk(alone, sqlite_url, more=f'[summary]\nurl = "{url}"\nmodel = "m"\n{key}\n')
+    found = desk.freehold("--json", "doctor").data
+    places = [one["place"] for one in found if one["code"] == "report-in-clear"]
+    assert places == (["summary.url"] if warned else [])
+
+
 def test_trouble_in_one_step_keeps_no_mail_back(alone: Program, sqlite_url: str) -> None:
     with mailing(alone, sqlite_url) as (desk, server):
         assert desk.freehold("report", "build", "harbour", str(desk.day)).code == 0
