@@ -260,6 +260,13 @@ def test_every_check_is_asked() -> None:
     assert {*OF_THE_LEDGER, *OF_A_RULE, *OF_A_TABLE, *in_python} == set(Check) == set(CHECKS)
 
 
+def test_a_persons_word_stands_against_an_acceptance_that_was_heard_later(shop: Shop) -> None:
+    shop.run(report("a", 0), MAIL, send("abandoned"), tried(1))
+    assert Check.SENDS_AGREE in broken(shop)
+    shop.run(tried(2, "abandoned", "resolve"))
+    assert Check.SENDS_AGREE not in broken(shop)
+
+
 def test_a_rule_that_may_not_work_loses_nothing(shop: Shop) -> None:
     shop.run(f"delete from {{s}}operation {OPEN}", "update {s}rule_state set condition = 'paused'")
     assert Check.NEVER_LOST not in broken(shop)

@@ -28,7 +28,8 @@ where s.state = 'accepted' and s.changed_at >= :since
 limit :limit
 
 -- name: acceptance_overlooked
--- Purpose: find sends that ended otherwise though an attempt was accepted or found.
+-- Purpose: find sends that ended otherwise though an attempt was accepted or found, unless a person
+-- spoke after that attempt: its acceptance was heard later, and the word stands.
 -- Caller: adapters.sql.audit
 -- Index: none; of the attempts their primary key
 select null, null, null,
@@ -37,7 +38,10 @@ select null, null, null,
 from {s}send s
 where s.state in ('refused', 'abandoned', 'unsubscribed') and s.changed_at >= :since
   and exists (select 1 from {s}send_attempt a
-              where a.send_id = s.id and a.outcome in ('accepted', 'found'))
+              where a.send_id = s.id and a.outcome in ('accepted', 'found')
+                and not exists (select 1 from {s}send_attempt p
+                                where p.send_id = s.id and p.kind = 'resolve'
+                                  and p.attempt > a.attempt))
 limit :limit
 
 -- name: report_without_its_sends
