@@ -14,10 +14,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from freehold.adapters.sql import migrations
 from freehold.adapters.system import Onwards, StopRequest, SystemDice
 from freehold.application.scan import Scanner
 from freehold.application.work import PassEnd, Worker
-from freehold.bootstrap import open_ledger
+from freehold.bootstrap import open_ledger, open_session
 from freehold.settings import load_settings
 from freehold.testing.backdoor import BackDoor
 from freehold.testing.clock import SetClock
@@ -56,6 +57,7 @@ lease = "2s"
 sweep = "500ms"
 poll = "500ms"
 heartbeat = "1s"
+drain = "40s"
 
 [report]
 sender = "reports@freehold.example"
@@ -154,7 +156,9 @@ class Town:
         write_tz_database(self.path, self.made)
         with BackDoor(self.url) as door:
             StandardTable(door).create()
-        assert self.freehold("db", "upgrade").code == 0
+        session = open_session(self.settings)
+        migrations.upgrade(session)
+        session.close()
         with BackDoor(self.url) as door, door.together():
             for stock_id in range(3, 1 + self.zone_count):
                 door.execute("insert into stock values (:id, 0)", id=stock_id)
