@@ -203,10 +203,12 @@ def _require_ended(seen: SeenReport) -> None:
 
     waiting = [one for one in seen.sends if one.state in UNENDED]
     if waiting:
-        next_at = min(one.available_at for one in waiting)
+        next_at = min((one.available_at for one in waiting if one.state in CLAIMABLE), default=None)
+        when = (
+            "and in the hands of a sender" if next_at is None else f"the next at {instant(next_at)}"
+        )
         raise WorkLeft(
-            f"Mails of {_called(seen)} are still to be sent, the next at {instant(next_at)}; "
-            "`freehold report show` says why."
+            f"Mails of {_called(seen)} are still to be sent, {when}; `freehold report show` says why."
         )
     if seen.state is ReportState.IN_REVIEW:
         raise RefusedByState(
@@ -345,5 +347,6 @@ def require_done(done: Reported, *, stopping: bool) -> None:
     for _, error in done.troubles:
         raise error
     if done.left and not stopping:
-        when = "" if done.next_at is None else f", the next at {instant(done.next_at)}"
+        next_at = max((at for at in (done.next_at, done.parked_until) if at), default=None)
+        when = "" if next_at is None else f", the next at {instant(next_at)}"
         raise WorkLeft(f"Mails are still to be sent{when}; run it again.")
