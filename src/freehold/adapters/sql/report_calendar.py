@@ -141,15 +141,10 @@ class SqlReportCalendar:
         return len(tenants) if count < tallies_max else last_place - 1
 
     def _make(self, closing: Closing, tenants: Sequence[str]) -> list[Row]:
-        window = closing.window
         return self._sql.rows(
             "make_reports",
             tenants=list(tenants),
-            report_date=window.report_date.isoformat(),
-            start_at=window.start_at,
-            end_at=window.end_at,
-            zone=window.zone,
-            tz_version=window.tz_version,
+            **_bounds(closing.window),
             watermark_at=self.watermark(),
             due_at=closing.due_at,
             reason=None if closing.reason is None else closing.reason.value,
@@ -178,15 +173,10 @@ class SqlReportCalendar:
         return bool(rows)
 
     def _take(self, group: DueGroup, limit: int, only: str | None) -> list[str]:
-        window = group.window
         self._sql.rows("keep_order")
         rows = self._sql.rows(
             "take_group",
-            report_date=window.report_date.isoformat(),
-            start_at=window.start_at,
-            end_at=window.end_at,
-            zone=window.zone,
-            tz_version=window.tz_version,
+            **_bounds(group.window),
             tenant_zone=group.zone,
             hour=group.hour,
             is_active=group.active,
@@ -196,16 +186,8 @@ class SqlReportCalendar:
         return [row[0] for row in rows]
 
     def _move(self, tenants: Sequence[str], window: Window, is_active: bool) -> None:
-        self._sql.count(
-            "move_calendar",
-            tenants=list(tenants),
-            next_date=window.report_date.isoformat(),
-            start_at=window.start_at,
-            end_at=window.end_at,
-            zone=window.zone,
-            tz_version=window.tz_version,
-            is_active=is_active,
-        )
+        asked = {"tenants": list(tenants), "is_active": is_active}
+        self._sql.count("move_calendar", **asked, **_bounds(window))
 
     def _group(self, row: Row) -> DueGroup:
         return DueGroup(self._window(row[:5]), row[5], row[6], bool(row[7]), row[8])
@@ -217,6 +199,16 @@ class SqlReportCalendar:
     def _own_instant(self, value: Any) -> datetime:
         at = self._session.sure_instant(value)
         return at.replace(tzinfo=UTC) if at.utcoffset() is None else at
+
+
+def _bounds(window: Window) -> dict[str, Any]:
+    return {
+        "report_date": window.report_date.isoformat(),
+        "start_at": window.start_at,
+        "end_at": window.end_at,
+        "zone": window.zone,
+        "tz_version": window.tz_version,
+    }
 
 
 def _row(tenant: str, window: Window) -> Row:

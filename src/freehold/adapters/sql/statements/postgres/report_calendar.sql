@@ -145,7 +145,7 @@ order by r.tenant limit 1 for update skip locked
 -- Caller: adapters.sql.report_calendar
 -- Index: the primary key
 update {s}report_calendar c
-set next_date = :next_date, start_at = :start_at, end_at = :end_at, zone = :zone,
+set next_date = :report_date, start_at = :start_at, end_at = :end_at, zone = :zone,
     tz_version = :tz_version, active = :is_active
 where c.tenant = any (:tenants::text[])
 

@@ -133,7 +133,7 @@ order by r.tenant limit 1
 -- Caller: adapters.sql.report_calendar
 -- Index: the primary key
 update {s}report_calendar
-set next_date = :next_date, start_at = :start_at, end_at = :end_at, zone = :zone,
+set next_date = :report_date, start_at = :start_at, end_at = :end_at, zone = :zone,
     tz_version = :tz_version, active = :is_active
 where tenant in (select value from json_each(:tenants))
 
