@@ -259,7 +259,9 @@ def _looked_up(standing: Standing, heard: Heard, terms: Terms, now: datetime, lu
             return _doubtful(standing, terms, now, proves_from - now)
         if standing.spent_count >= terms.retry.attempts_max:
             return Rest(SendState.REVIEW, f"{USED_UP} (not found by a look-up)")
-        return Rest(SendState.RETRYING, f"{terms.promise.name} does not have it, so it is sent again", now)
+        return Rest(
+            SendState.RETRYING, f"{terms.promise.name} does not have it, so it is sent again", now
+        )
     delay = terms.retry.delay_after(standing.look_count, luck)
     return _doubtful(standing, terms, now, _longer(delay or timedelta(0), heard))
 
