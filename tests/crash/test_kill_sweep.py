@@ -20,8 +20,20 @@ from tests.crash.conftest import prepare
 from tests.crash.script import Script
 
 SQLITE_EVERY, POSTGRES_EVERY = 5, 10  # the sample of `make test`: each so-manieth reach
-# Not reached by the loops, but by a person: test_killed_while_a_person_requeues.
-NOT_IN_THE_LOOPS = {Boundary.REVIEWED}
+# Not reached by the loops of holds, but by a person (test_killed_while_a_person_requeues), and by
+# the role `report` (tests/reports: test_conservation, test_sending_kills, test_summaries).
+NOT_IN_THE_LOOPS = {
+    Boundary.REVIEWED,
+    Boundary.REPORTS_ASSIGNED,
+    Boundary.FACTS_FROZEN,
+    Boundary.MAILS_FROZEN,
+    Boundary.SEND_CLAIMED,
+    Boundary.SEND_BEGUN,
+    Boundary.PROVIDER_ANSWERED,
+    Boundary.SEND_SETTLED,
+    Boundary.SUMMARY_BEGUN,
+    Boundary.SUMMARY_TOLD,
+}
 TWICE = (Boundary.RELEASED, Boundary.COMMITTED)  # first kills that a second one follows
 LANE_SECONDS_MAX = 290
 Case = TypeVar("Case")

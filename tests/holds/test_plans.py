@@ -178,6 +178,7 @@ def test_every_statement_goes_by_its_index(hotel: str) -> None:
     ledger.close()
     plans.pop("sample_due", None)  # stops at the first row
     whole = {one for used in plans.values() for one in used if one.startswith("all of ")}
-    assert whole <= SMALL
+    catalogue = {one for one in whole if one.startswith("all of pg_")}  # read as its statistics say
+    assert whole - catalogue <= SMALL
     wanted = POSTGRES if dialect_of(hotel) == "postgres" else SQLITE
     assert {name: plans[name] for name, used in wanted.items() if not used <= plans[name]} == {}

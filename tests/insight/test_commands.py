@@ -80,7 +80,7 @@ def test_audit_is_clean_and_then_is_not(folder: Path, sqlite_shop: Shop) -> None
     sqlite_shop.run("delete from {s}outbox where hold_key = '1'")
     broken = freehold(folder, "audit", "--json", "--since", "1d")
     assert broken.returncode == 3
-    assert broken.stderr.strip() == "freehold: 1 of 20 checks failed: expired-has-event."
+    assert broken.stderr.strip() == "freehold: 1 of 28 checks failed: expired-has-event."
     assert [one["check"] for one in json.loads(broken.stdout) if not one["clean"]] == [
         "expired-has-event"
     ]

@@ -157,7 +157,7 @@ def _of_inactive(book: Book) -> int:
 
 
 @pytest.mark.usefixtures("few_tallies")
-def test_releases_are_conserved(ground: SqlGround) -> None:
+def test_n20_releases_are_conserved(ground: SqlGround) -> None:
     lives = [lived_anew(ground, seed) for seed in range(3)]
     assert sum(life.crash_count for life in lives) > 0
     assert sum(life.report_count for life in lives) > 20

@@ -124,7 +124,7 @@ def addresses(tenants: list[Tenant]) -> list[str]:
 
 @FORKS
 @pytest.mark.parametrize("boundary", MIDWAY, ids=[one.name for one in MIDWAY])
-def test_a_scheduler_killed_amid_its_tenants_leaves_each_one_mail(
+def test_b65_a_scheduler_killed_amid_its_tenants_leaves_each_one_mail(
     desk: Desk, boundary: Boundary
 ) -> None:
     tenants = with_hotels(desk, 3)
@@ -140,7 +140,9 @@ def test_a_scheduler_killed_amid_its_tenants_leaves_each_one_mail(
 
 
 @FORKS
-def test_four_schedulers_at_once_make_one_report_each(alone: Program, database_url: str) -> None:
+def test_b65_four_schedulers_at_once_make_one_report_each(
+    alone: Program, database_url: str
+) -> None:
     desk = Desk(alone, database_url)
     tenants = with_hotels(desk, 12)
 

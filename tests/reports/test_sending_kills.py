@@ -131,7 +131,7 @@ def in_turn(room: Room, name: str) -> slice:
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_killed_once_at_each_boundary(room: Room, name: str) -> None:
+def test_n20_killed_once_at_each_boundary(room: Room, name: str) -> None:
     room, chance = replace(room, promise=CLASSES[name]), drawn()
     trace = trace_of(room)
     kinds = sorted(set(trace))[in_turn(room, name)]
