@@ -13,6 +13,7 @@ from freehold.adapters.sql.statements import fill, load
 from freehold.domain.errors import DatabaseBusy, RuleRefused
 
 MONTHS_AHEAD = 2
+_STEPS = ("hold_records", "hold_default", "make_partition", "fill_partition", "attach_partition")
 
 
 def keep_house(session: Session) -> None:
@@ -72,7 +73,7 @@ def _make_partition(session: Session, month: datetime) -> None:
     session.begin()
     try:
         session.run(fill(texts["lock_migrations"], slots), {})
-        for name in ("hold_default", "make_partition", "fill_partition", "attach_partition"):
+        for name in _STEPS:
             session.run(fill(texts[name], slots), {})
         session.commit()
     except BaseException:

@@ -75,6 +75,12 @@ select c.relkind = 'r' and not c.relhassubclass from pg_class c where c.oid = to
 -- Index: none
 select pg_try_advisory_xact_lock(hashtextextended('{s}' || :rule, 1))
 
+-- name: hold_records
+-- Purpose: take the table of all records before its parts, in the order in which all others do.
+-- Caller: adapters.sql.housekeeping, when a month's partition is missing
+-- Index: none
+lock table only {s}record in share update exclusive mode
+
 -- name: hold_default
 -- Purpose: keep records out of the default partition while some of its rows move.
 -- Caller: adapters.sql.housekeeping, when a month's partition is missing
