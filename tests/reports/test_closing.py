@@ -8,8 +8,11 @@ from datetime import date, timedelta
 import pytest
 
 from freehold.adapters.sql import report_calendar as calendar_adapter
+from freehold.adapters.sql.ledger import SqlLedger, WatchedClock
+from freehold.adapters.system import Onwards
 from freehold.application.prune import Pruner
 from freehold.application.reporting import closing
+from freehold.application.reporting.closing import Closer
 from freehold.domain.errors import RefusedByState, StatementTimedOut, UsageError
 from freehold.domain.reports import ReportReason
 from freehold.domain.tallies import Tally
@@ -20,11 +23,19 @@ from freehold.ports.system import Boundary
 from freehold.ports.telemetry import ReportsClosed
 from freehold.settings.values import RetentionSettings
 from freehold.testing.crash import Recorder
+from tests.behaviour.hosts import HostClock
 from tests.contract.grounds import Agreeing, ground_at
 from tests.reports.book import POLICY, Book, utc
 
 MINUTE = timedelta(minutes=1)
 MISSED = f" {ReportReason.MISSED.value}"
+
+
+def _watching(book: Book, host: HostClock) -> Closer:
+    """Return a closer that compares the database's clock with its host's."""
+    watched = WatchedClock("alpha", host)
+    ledger = SqlLedger(book.ground.open().session, Onwards(), watched)
+    return Closer(ledger, POLICY, Onwards())
 
 
 class TestTheEnd:
@@ -86,6 +97,47 @@ class TestTheEnd:
             tx.guards.trip(GuardKind.CLOCK, None, "the clock was moved", {})
         assert book.close().waiting_until == utc("2026-03-11 00:03")
         assert book.reports() == []
+
+    @pytest.mark.parametrize("began_at", ["12:00", "23:10"])
+    def test_nothing_closes_by_a_clock_that_jumped_ahead(self, book: Book, began_at: str) -> None:
+        book.tenant("a")
+        book.at(f"2026-03-10 {began_at}")
+        host = HostClock(utc(f"2026-03-10 {began_at}"))
+        closer = _watching(book, host)
+        assert closer.close().report_count == 0
+        host.sleep((utc("2026-03-10 23:10") - host.at).total_seconds())
+        host.at = utc("2026-03-10 23:10")
+        book.at("2026-03-11 00:10")
+        for _ in range(2):
+            assert closer.close().waiting_until == utc("2026-03-11 00:11")
+        with pytest.raises(RefusedByState, match=r"does not close: the database's clock moved 1 h"):
+            closer.build("a", date(2026, 3, 10))
+        assert book.reports() == []
+        host.sleep(3_540)
+        host.at = utc("2026-03-11 00:09")
+        book.at("2026-03-11 00:09")
+        assert closer.close().report_count == 1
+        assert book.ground.back.rows("guard")[0]["released_by"] is None
+        assert book.ground.back.rows("guard")[0]["released_at"] is not None
+
+    def test_a_clock_set_back_closes_no_day_twice(self, book: Book) -> None:
+        book.tenant("a")
+        host = HostClock(utc("2026-03-10 12:00"))
+        closer = _watching(book, host)
+        closer.close()
+        host.sleep(12 * 3_600 + 120)
+        book.at("2026-03-11 00:02")
+        assert closer.close().report_count == 1
+        book.release("a", 2)
+        book.at("2026-03-10 23:02")
+        book.release("a", 3)
+        for _ in range(2):
+            assert closer.close() == closing.Closed(0)
+        host.sleep(24 * 3_600)
+        book.at("2026-03-12 00:02")
+        assert closer.close().report_count == 1
+        assert (book.days("a"), book.conserved()) == (["2026-03-10", "2026-03-11"], (5, 5))
+        assert book.broken() == []
 
     def test_mails_leave_at_the_tenants_hour_or_the_installations(self, book: Book) -> None:
         book.tenant("a", zone="Europe/Berlin", report_hour=5)

@@ -15,6 +15,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from shlex import quote
 
+from freehold.application.guards import lift_clock_guard, watch_clock
 from freehold.application.prune import frozen
 from freehold.application.reporting.calendar import Calendar, closing_of
 from freehold.domain.errors import (
@@ -100,6 +101,8 @@ class Closer:
             DatabaseAway: the database cannot be reached; try again later.
             DatabaseBusy: others are in the way; try again at once.
         """
+        with self._ledger.transaction() as tx:
+            watch_clock(tx)  # what a jump that comes before the next pass is told by
         self._calendar.follow()
         report_count = 0
         while True:
@@ -135,10 +138,10 @@ class Closer:
             calendar = tx.report_calendar
             groups = calendar.due(min(until or tx.now, tx.now), LOOK)
             done = _Pass(tx.now, calendar.watermark() if groups else tx.now)
-            if groups and frozen(tx) is not None:
-                done.wait_until(tx.now + TRY_AGAIN_AFTER)
-                return done
             in_parts = calendar.in_parts()
+        if groups and self._doubt() is not None:
+            done.wait_until(done.now + TRY_AGAIN_AFTER)
+            return done
         if in_parts:
             self._take(self._assign_parts, done)
         for group in groups:
@@ -146,6 +149,16 @@ class Closer:
                 break
             self._take(partial(self._do, group, done), done)
         return done
+
+    def _doubt(self) -> str | None:
+        """Return why the clock that said what is over cannot be trusted; None when it can.
+
+        Asked after it was read: a jump before that is seen, and one since made nothing look over.
+        """
+        with self._ledger.transaction() as tx:
+            if watch_clock(tx) and lift_clock_guard(tx, tx.guards.standing()):
+                return None
+            return frozen(tx)
 
     def _take(self, step: Callable[[], None], done: _Pass) -> None:
         """Take a step; what the database refuses of it keeps no other from closing."""
@@ -264,6 +277,10 @@ class Closer:
             return True  # inactive since a moment ago; the next call says so
         asked_at = window.end_at if report_date == window.report_date else tx.now
         closing = closing_of(group, self._policy, asked_at)
+        if (doubt := self._doubt()) is not None:
+            raise RefusedByState(
+                f"The day {window.report_date} of tenant {tenant!r} does not close: {doubt}."
+            )
         if not self._close_page(closing, 1, tenant)[0]:
             raise RefusedByState(
                 f"The day {window.report_date} of tenant {tenant!r} is in the hands of another "
