@@ -25,7 +25,7 @@ demo: setup ## Show a hold being released, end to end (FOR=20 stops it after 20 
 	@$(BIN)/freehold demo $(if $(FOR),--for $(FOR))
 
 # Much of the tests' time is waiting for processes and disks: two lanes, each with its own servers.
-LANE_ONE := tests/crash tests/behaviour tests/insight
+LANE_ONE := tests/crash tests/behaviour tests/insight tests/scenarios
 LANE_TWO := $(filter-out $(LANE_ONE) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 
 test: setup ## Run every test but the whole sweeps
@@ -33,8 +33,8 @@ test: setup ## Run every test but the whole sweeps
 
 # What compares times within one run has the machine to itself.
 PROOF_ALONE := tests/growth tests/insight
-PROOF_ONE := tests/behaviour tests/crash tests/house tests/unit
-PROOF_TWO := $(filter-out $(PROOF_ONE) $(PROOF_ALONE),$(LANE_ONE) $(LANE_TWO))
+PROOF_ONE := tests/behaviour tests/crash tests/house tests/unit tests/reports/test_fleet.py
+PROOF_TWO := $(filter-out $(PROOF_ONE) $(PROOF_ALONE),$(LANE_ONE) $(LANE_TWO)) --ignore=tests/reports/test_fleet.py
 
 proof: setup ## Run the whole sweeps
 	@scripts/test_lanes.sh proof "$(PROOF_ONE)" "$(PROOF_TWO)"
