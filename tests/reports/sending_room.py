@@ -17,7 +17,8 @@ from freehold.adapters.sql.ledger import SqlLedger
 from freehold.adapters.sql.postgres import PostgresSession
 from freehold.adapters.sql.sqlite import SqliteSession
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
-from freehold.application.reporting.sending import Sender, Sent
+from freehold.application.reporting.attempts import LEASE
+from freehold.application.reporting.sending import LOOK_UPS, Sender, Sent
 from freehold.bootstrap import sqlite_path
 from freehold.domain.reports import ReportPolicy
 from freehold.domain.sending import Repeat, TransportPromise
@@ -41,12 +42,11 @@ ONWARDS = Onwards()
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 ATTEMPT_SECONDS = 1.0
-LEASE_SECONDS = 30  # the least there is
-OVER = timedelta(seconds=LEASE_SECONDS)
+OVER = LEASE + timedelta(seconds=LOOK_UPS * ATTEMPT_SECONDS)  # the longest lease there is
 NONE = TransportPromise("none", attempt_seconds_max=ATTEMPT_SECONDS)
 REPLAYS = replace(NONE, name="replays", repeat=Repeat.REPLAYS, window=24 * HOUR)
 CONFLICTS = replace(NONE, name="conflicts", repeat=Repeat.CONFLICTS, window=24 * HOUR)
-SHORT = replace(CONFLICTS, name="short", window=2 * MINUTE)
+SHORT = replace(CONFLICTS, name="short", window=5 * MINUTE)
 LOOKS = replace(NONE, name="looks", looks_up=True, indexing=5 * MINUTE)
 CLASSES = {one.name: one for one in (NONE, REPLAYS, CONFLICTS, SHORT, LOOKS)}
 RECIPIENTS = {"harbour": ["a@x", "b@x"], "hill": ["c@x", "d@x"], "mill": ["e@x", "f@x"]}

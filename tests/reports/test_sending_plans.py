@@ -81,8 +81,8 @@ def _send(ledger: SqlLedger) -> None:
         first, second, third, fourth = tx.sends.claim(4, lease)
         tx.sends.load([first], "s@x")
         assert tx.sends.next_available() is not None
-        begun = tx.sends.begin(first, AttemptKind.SEND, "x")
-        looked = tx.sends.begin(second, AttemptKind.LOOK_UP, "x")
+        begun = tx.sends.begin(first, AttemptKind.SEND, "x", lease)
+        looked = tx.sends.begin(second, AttemptKind.LOOK_UP, "x", lease)
         assert begun is not None
         assert looked is not None
         assert tx.sends.renew([begun, third], lease) == 2

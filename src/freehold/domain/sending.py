@@ -81,7 +81,7 @@ class TransportPromise:
             it sends again.
         looks_up: whether it can be asked for a mail by its key.
         indexing: how long an accepted mail may stay unfound; "not found" proves nothing before.
-        attempt_seconds_max: the longest that one attempt may take; a lease lasts longer.
+        attempt_seconds_max: the longest that one attempt may take; the lease of what is begun lasts longer.
     """
 
     name: str

@@ -130,8 +130,12 @@ class Sends(Protocol):
         """
         ...
 
-    def begin(self, send: ClaimedSend, kind: AttemptKind, transport: str) -> ClaimedSend | None:
+    def begin(
+        self, send: ClaimedSend, kind: AttemptKind, transport: str, lease: timedelta
+    ) -> ClaimedSend | None:
         """Open the next attempt; None where the lease was lost. Commit before the provider is asked.
+
+        From here on the send is leased for so long, which covers the attempt.
 
         Attempts to send, replays among them, note when and by which transport, and start the count
         of look-ups anew; by another transport, the first attempt is counted anew too. Again: a second

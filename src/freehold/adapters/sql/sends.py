@@ -128,13 +128,16 @@ class SqlSends:
         key, recipient, head = self._sql.rows("send_head", id=send.id)[0]
         return None if body is None else Mail(key, sender, recipient, head.encode() + body)
 
-    def begin(self, send: ClaimedSend, kind: AttemptKind, transport: str) -> ClaimedSend | None:
+    def begin(
+        self, send: ClaimedSend, kind: AttemptKind, transport: str, lease: timedelta
+    ) -> ClaimedSend | None:
         """Open the next attempt."""
         fence = _fence(send)
+        what = {**fence, "until": self._now + lease, "now": self._now}
         if kind is AttemptKind.LOOK_UP:
-            begun = self._sql.count("begin_look_up", **fence, now=self._now)
+            begun = self._sql.count("begin_look_up", **what)
         else:
-            begun = self._sql.count("begin_try", **fence, transport=transport, now=self._now)
+            begun = self._sql.count("begin_try", **what, transport=transport)
         if not begun:
             return None
         what = {**fence, "attempt": send.attempt + 1, "kind": kind.value, "transport": transport}

@@ -21,7 +21,10 @@ from freehold.ports.sends import ClaimedSend, Settlement
 from freehold.ports.system import Boundary, Checkpoint, Dice, HostClock, Pause
 from freehold.ports.telemetry import SendSettled, Telemetry, TransportParked
 
-LEASE_LEAST = timedelta(seconds=30)
+# Of what is not begun: so long it waits where its sender was lost. An attempt has as much beyond its
+# longest, for its answer to be noted.
+LEASE = timedelta(seconds=60)
+RENEWED_BELOW = LEASE * 3 / 4  # so that mails which take some seconds cost no renewal each
 LOST = "lost"  # the state that is told of an attempt whose lease was over
 NO_ANSWER = Answer(SendOutcome.UNKNOWN, text="no answer came back")
 
@@ -96,29 +99,16 @@ class Attempts:
 
     # ------------------------------------------------------------------------------- the lease
 
-    @property
-    def lease(self) -> timedelta:
-        """Return how long a claim lasts."""
-        return max(2 * self.terms.attempt_max, LEASE_LEAST)
-
     def claim(self, tx: Transaction, limit: int) -> Sequence[ClaimedSend]:
         """Claim sends that are available."""
-        self._leased_until = tx.now + self.lease
-        return tx.sends.claim(limit, self.lease)
+        self._leased_until = tx.now + LEASE
+        return tx.sends.claim(limit, LEASE)
 
-    def keep(self, tx: Transaction, works: Sequence[Work], count: int = 1) -> None:
-        """Renew the lease of sends in hand before it could end within the next attempts.
-
-        Args:
-            count: attempts that are made before the next renewal.
-        """
-        wanted = count * self.terms.attempt_max + self.lease / 4
-        if self._leased_until is None or self._leased_until - tx.now < wanted:
-            lease = max(self.lease, 2 * wanted)
-            tx.sends.renew([one.send for one in works], lease)
-            self._leased_until = tx.now + lease
-        left = self._leased_until - tx.now - count * self.terms.attempt_max
-        self._safe_until_seconds = self._asked_at_seconds + left.total_seconds()
+    def keep(self, tx: Transaction, works: Sequence[Work]) -> None:
+        """Renew the lease of sends that are not begun; one that is over stays over."""
+        if self._leased_until is None or self._leased_until - tx.now < RENEWED_BELOW:
+            tx.sends.renew([one.send for one in works], LEASE)
+            self._leased_until = tx.now + LEASE
 
     def is_late(self) -> bool:
         """Tell whether an attempt that began now could outlast the lease: this process stood still."""
@@ -130,13 +120,19 @@ class Attempts:
 
     # ------------------------------------------------------------------------------ an attempt
 
-    def begin(self, tx: Transaction, send: ClaimedSend) -> Attempt | None:
-        """Open the attempt that is right at this instant; None where there is none."""
+    def begin(self, tx: Transaction, send: ClaimedSend, count: int = 1) -> Attempt | None:
+        """Open the attempt that is right at this instant; None where there is none.
+
+        Args:
+            count: attempts that are made one after the other, each under a lease for all of them.
+        """
         plan = planned(send.standing, self.terms, tx.now)
         if isinstance(plan, Rest):
             self.rest(tx, [Settlement(send, None, plan)])
             return None
-        begun = tx.sends.begin(send, plan, self.terms.promise.name)
+        lease = count * self.terms.attempt_max + LEASE
+        begun = tx.sends.begin(send, plan, self.terms.promise.name, lease)
+        self._safe_until_seconds = self._asked_at_seconds + LEASE.total_seconds()
         return None if begun is None else Attempt(begun, plan)
 
     def rest(self, tx: Transaction, settlements: Sequence[Settlement]) -> Sequence[bool]:

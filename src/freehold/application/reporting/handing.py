@@ -96,7 +96,7 @@ class Handing:
             tx, work.send.tenant
         )
         if not turn.stops:
-            attempts.keep(tx, [*self.left, *self.waiting])
+            attempts.keep(tx, [*self.left[1:], *self.waiting])
             turn.begun = attempts.begin(tx, work.send)
 
     def _owe(self, turn: _Turn) -> None:

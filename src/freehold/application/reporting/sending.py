@@ -2,7 +2,7 @@
 
 *Invariants*: an attempt is committed before its mail is handed over, and its answer right after, with
 the next attempt; nothing is handed over under a lease that may have ended; what cannot be noted is
-unknown once the lease is over. *Not here*: what follows an answer (`domain.sending_next`).
+unknown once the lease is over; what is not begun is leased for a minute, whatever an attempt takes. *Not here*: what follows an answer (`domain.sending_next`).
 """
 
 from __future__ import annotations
@@ -97,9 +97,10 @@ class Sender:
         attempts = self._attempts
         attempts.counts = Counter()
         attempts.pay()
-        taken_back_count = self._take_back()
+        taken_back_count = 0
         left = limit
         while left > 0 and not self.pause.stopping:
+            taken_back_count += self._take_back()  # among them what lapsed here behind a slow mail
             claimed_count, works = self._claim(min(BATCH, left))
             if not claimed_count:
                 break
@@ -221,9 +222,11 @@ class Sender:
     def _look_all_up(self, looks: Sequence[Work]) -> Sequence[Work]:
         """Look mails up, some in one call; return what is left in hand where that ended early."""
         for start in range(0, len(looks), LOOK_UPS):
+            if self.pause.stopping:
+                return looks[start:]
             page, waiting = looks[start : start + LOOK_UPS], looks[start + LOOK_UPS :]
             heard = self._look_up(page, waiting)
-            if waiting and (self.pause.stopping or any(one.meets_everyone for one in heard)):
+            if any(one.meets_everyone for one in heard):
                 return waiting
         return []
 
@@ -233,9 +236,9 @@ class Sender:
 
         def step(tx: Transaction) -> None:
             begun.clear()
-            self._attempts.keep(tx, [*page, *waiting], len(page))
+            self._attempts.keep(tx, waiting)
             for one in page:
-                attempt = self._attempts.begin(tx, one.send)
+                attempt = self._attempts.begin(tx, one.send, len(page))
                 if attempt is not None:
                     begun.append((attempt, one.mail))
 

@@ -154,7 +154,7 @@ class SendsContract:
         post(ledger, {"t": ["a@x", "b@x"]})
         first, second = claim(ledger)
         with ledger.transaction() as tx:
-            begun = tx.sends.begin(first, AttemptKind.SEND, "x")
+            begun = tx.sends.begin(first, AttemptKind.SEND, "x", LEASE)
             assert tx.sends.give_back([first, second], NOW + SECOND, "stopping") == 1
             assert tx.sends.give_back([first, second], NOW, "again") == 0
         row = ground.back.rows("send")[1]
@@ -210,11 +210,15 @@ def claim(ledger: Ledger, limit: int = 10) -> Sequence[ClaimedSend]:
 
 
 def begin(
-    ledger: Ledger, send: ClaimedSend, kind: AttemptKind = AttemptKind.SEND, transport: str = "x"
+    ledger: Ledger,
+    send: ClaimedSend,
+    kind: AttemptKind = AttemptKind.SEND,
+    transport: str = "x",
+    lease: timedelta = LEASE,
 ) -> ClaimedSend:
     """Begin an attempt and commit."""
     with ledger.transaction() as tx:
-        begun = tx.sends.begin(send, kind, transport)
+        begun = tx.sends.begin(send, kind, transport, lease)
     assert begun is not None
     return begun
 

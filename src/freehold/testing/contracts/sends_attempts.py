@@ -123,9 +123,9 @@ class AttemptsContract:
         (send,) = claim(ledger)
         begun = begin(ledger, send)
         with ledger.transaction() as tx:
-            assert tx.sends.begin(send, AttemptKind.SEND, "x") is None
+            assert tx.sends.begin(send, AttemptKind.SEND, "x", LEASE) is None
         with pytest.raises(DatabaseError), ledger.transaction() as tx:
-            tx.sends.begin(begun, AttemptKind.SEND, "x")
+            tx.sends.begin(begun, AttemptKind.SEND, "x", LEASE)
 
     def test_nothing_begins_after_the_lease(self, ground: Ground) -> None:
         ledger = ground.open()
@@ -133,10 +133,40 @@ class AttemptsContract:
         (send,) = claim(ledger)
         ground.set_now(NOW + LEASE)
         with ledger.transaction() as tx:
-            assert tx.sends.begin(send, AttemptKind.SEND, "x") is None
-            assert tx.sends.begin(send, AttemptKind.LOOK_UP, "x") is None
+            assert tx.sends.begin(send, AttemptKind.SEND, "x", LEASE) is None
+            assert tx.sends.begin(send, AttemptKind.LOOK_UP, "x", LEASE) is None
             assert tx.sends.take_back(10) == 1
         assert ground.back.rows("send_attempt") == []
+
+    @pytest.mark.parametrize("kind", [AttemptKind.SEND, AttemptKind.LOOK_UP])
+    def test_what_is_begun_is_leased_for_its_attempt_and_the_rest_is_not(
+        self, ground: Ground, kind: AttemptKind
+    ) -> None:
+        ledger = ground.open()
+        post(ledger, {"t": ["a@x", "b@x"]})
+        first, second = claim(ledger)
+        begun = begin(ledger, first, kind, lease=3 * LEASE)
+        ground.set_now(NOW + LEASE)
+        with ledger.transaction() as tx:
+            assert tx.sends.take_back(10) == 1
+            assert tx.sends.next_available() == NOW + LEASE
+            assert tx.sends.begin(second, AttemptKind.SEND, "x", LEASE) is None
+        assert [one.recipient for one in claim(ledger)] == ["b@x"]
+        ground.set_now(NOW + 3 * LEASE - SECOND)
+        with ledger.transaction() as tx:
+            assert tx.sends.take_back(10) == 1
+        assert settle(ledger, begun, SENT, DONE)
+
+    def test_an_attempt_whose_lease_is_over_is_taken_back(self, ground: Ground) -> None:
+        ledger = ground.open()
+        post(ledger, {"t": ["a@x"]})
+        (send,) = claim(ledger)
+        begun = begin(ledger, send, lease=3 * LEASE)
+        ground.set_now(NOW + 3 * LEASE)
+        with ledger.transaction() as tx:
+            assert tx.sends.take_back(10) == 1
+        assert not settle(ledger, begun, LATER, Rest(SendState.RETRYING, "why", NOW))
+        assert only(ground.back.rows("send"))["state"] == "unknown"
 
     def test_who_lost_the_lease_changes_nothing_but_the_trail(self, ground: Ground) -> None:
         ledger = ground.open()

@@ -47,22 +47,23 @@ select message_key, recipient, head from {s}send where id = :id
 select body from {s}mail where report_id = :report_id
 
 -- name: begin_try
--- Purpose: count an attempt to send, fenced by the lease.
+-- Purpose: count an attempt to send, fenced by the lease, and lease the send for as long as it may take.
 -- Caller: adapters.sql.sends, before the provider is asked
 -- Index: the primary key
 update {s}send
 set attempt = attempt + 1, spent_count = spent_count + 1, look_count = 0, transport = :transport,
     first_tried_at = case when transport = :transport then coalesce(first_tried_at, :now) else :now end,
-    last_tried_at = :now, changed_at = :now
+    last_tried_at = :now, leased_until = :until, changed_at = :now
 where id = :id and state = 'leased' and lease_token = :lease_token and attempt = :attempt
   and leased_until > :now
 
 -- name: begin_look_up
--- Purpose: count a look-up, fenced by the lease.
+-- Purpose: count a look-up, fenced by the lease, and lease the send for as long as it may take.
 -- Caller: adapters.sql.sends, before the provider is asked
 -- Index: the primary key
 update {s}send
-set attempt = attempt + 1, look_count = look_count + 1, changed_at = :now
+set attempt = attempt + 1, look_count = look_count + 1, leased_until = :until,
+    changed_at = :now
 where id = :id and state = 'leased' and lease_token = :lease_token and attempt = :attempt
   and leased_until > :now
 
