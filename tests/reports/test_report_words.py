@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+import freehold
 from freehold.domain.errors import RuleRefused
 from freehold.domain.facts import RuleFacts
 from freehold.domain.inventory import Tenant
@@ -16,9 +18,6 @@ from freehold.entrypoints.cli.report_view import rules_table
 from freehold.entrypoints.cli.sentences import sentence
 from tests.e2e.inprocess import Program
 from tests.reports.desk import HARBOUR, Desk
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOWHERE = '[report.smtp]\nhost = "127.0.0.1"\nport = 1\nsecurity = "none"'
 LONG = "the.night.desk@harbour-hotel.example"
@@ -100,6 +99,15 @@ def test_what_is_to_be_typed_can_be_typed(desk: Desk) -> None:
     assert "`freehold report preview 'old town'`" in shown
     built = desk.freehold("report", "build", "old town", str(desk.day)).err
     assert "`freehold tenant set 'old town' --active --by NAME`" in built
+
+
+def test_whoever_is_told_to_set_a_tenant_is_told_to_say_who_they_are() -> None:
+    """The command demands `--by`."""
+    sources = Path(freehold.__file__).parent.rglob("*.py")
+    texts = [re.sub(r'"\n\s*f?"', "", path.read_text(encoding="utf-8")) for path in sources]
+    named = re.findall(r"`freehold tenant set [^`]*`", "".join(texts))
+    assert len(named) > 4
+    assert not [one for one in named if "--by" not in one]
 
 
 def test_a_role_without_rights_is_told_whose_to_use() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 from uuid import UUID
 
 from freehold.application.guards import clock_agrees
@@ -101,7 +102,8 @@ def _require_unit(tx: Transaction, new: NewHold) -> None:
         raise RefusedByState(f"Unit {unit.name} is not active; `freehold unit list` shows why not.")
     if not all(tenant.active for tenant in tx.tenants.read([new.tenant])):
         raise RefusedByState(
-            f"Tenant {new.tenant} is not active; `freehold tenant set` changes it."
+            f"Tenant {new.tenant} is not active; "
+            f"`freehold tenant set {quote(new.tenant)} --active --by NAME` changes it."
         )
 
 

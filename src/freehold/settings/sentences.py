@@ -27,7 +27,7 @@ _ELSEWHERE = {  # words that people try, and what is meant
     "timezone": "write zone",
     "tz": "write zone",
     "from": "write sender",
-    "recipients": "each tenant has its own: `freehold tenant set ID --recipient ADDRESS`",
+    "recipients": "each tenant has its own: `freehold tenant set ID --recipient ADDRESS --by NAME`",
 }
 _WANTED = {
     "string_type": "a text in quotes",

@@ -135,5 +135,5 @@ def _recipients(tenants: Sequence[Tenant]) -> Iterator[Finding]:
             None,
             "tenant",
             f"{some} no recipient{first} ({named}), so that their reports are not sent: `freehold "
-            "tenant set ID --recipient ADDRESS`.",
+            "tenant set ID --recipient ADDRESS --by NAME`.",
         )

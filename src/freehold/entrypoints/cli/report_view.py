@@ -40,7 +40,7 @@ NONE_YET = (
 )
 NO_RECIPIENT = (
     "no recipient: `freehold tenant add ID --recipient ADDRESS` says who gets a tenant's reports, "
-    "`freehold tenant set` where it is there"
+    "`freehold tenant set ID --recipient ADDRESS --by NAME` where it is there"
 )
 FIGURES = ("released", "units", "on time", "skipped", "retried", "review", "p50", "longest")
 SELDOM = ("skipped", "retried", "review")  # columns that are left out where they are empty
