@@ -271,6 +271,23 @@ def test_a_subject_survives_being_encoded() -> None:
         assert message["Subject"] == render(facts).subject
 
 
+@pytest.mark.parametrize(
+    ("name", "tenant", "said"),
+    [
+        ("\u200b", "harbour", "harbour"),
+        (" \u00a0\u3164\u2800", "harbour", "harbour"),
+        ("\u200b", " \u200b", r"' \u200b'"),
+        ("", "  ", "'  '"),
+        ("", "", "Holds that belong to nobody"),
+    ],
+)
+def test_a_name_that_looks_blank_is_not_nobodys(name: str, tenant: str, said: str) -> None:
+    rendered = render(replace(CALM, tenant_name=name, tenant=tenant))
+    assert said in rendered.subject
+    assert said in rendered.text
+    assert ("nobody" in rendered.text) == (not tenant)
+
+
 CODE = """
 import hashlib, sys
 from tests.reports.sample import BAD, head, render

@@ -13,7 +13,7 @@ from freehold.adapters.rendering.kept import Kept
 from freehold.adapters.rendering.page_footer import Footer, footer
 from freehold.adapters.rendering.page_lists import Items, LateLine, items_of, late_lines
 from freehold.adapters.rendering.page_rules import RuleBlock, person_lines, rule_blocks
-from freehold.adapters.rendering.shown import clean, cut, shown
+from freehold.adapters.rendering.shown import clean, cut, is_blank, shown
 from freehold.adapters.rendering.texts import Wording
 from freehold.domain.facts import Facts
 from freehold.domain.reports import ReportPolicy
@@ -99,12 +99,18 @@ def compose(facts: Facts, wording: Wording, policy: ReportPolicy, summary: str |
 
 
 def _tenant(facts: Facts, wording: Wording) -> str:
-    return shown(facts.tenant_name or facts.tenant) or wording.say("nobody")
+    return shown(_name(facts)) or wording.say("nobody")
+
+
+def _name(facts: Facts) -> str:
+    """Return what a tenant is called; its id where the name looks blank, and quoted where that does too."""
+    seen = [one for one in (facts.tenant_name, facts.tenant) if not is_blank(one)]
+    return seen[0] if seen else (facts.tenant and ascii(facts.tenant))
 
 
 def _subject(facts: Facts, wording: Wording) -> str:
     """Name the day, the number and the tenant; a header is one line, so the name stays short."""
-    name = cut(clean(facts.tenant_name or facts.tenant), NAME_LENGTH_MAX) or wording.say("nobody")
+    name = cut(clean(_name(facts)), NAME_LENGTH_MAX) or wording.say("nobody")
     told = {"date": wording.short_day(facts.report_date), "tenant": name}
     if facts.released_count:
         subject = wording.count("subject_released", facts.released_count, **told)

@@ -17,6 +17,7 @@ _TURNING = re.compile(f"[\x00-\x1f\x7f-\x9f{_DIRECTIONS}\ud800-\udfff\ufff9-\uff
 _UNSEEN = re.compile("[\u00ad\u200b\u2060-\u2064\u206a-\u206f\ufeff\U000e0000-\U000e007f]")
 _RIGHT_TO_LEFT = ("R", "AL", "AN")
 _ISOLATE, _END = "\u2068", "\u2069"
+_BLANKS = re.compile("[\\s\u115f\u1160\u200c\u200d\u2800\u3164\uffa0]+")
 _LOOSE_END = re.compile("[\u200c\u200d\ufe00-\ufe0f]+$")
 
 
@@ -24,6 +25,11 @@ def clean(text: str) -> str:
     """Return a text on one line, with a mark where a control stood; unseen characters go."""
     line = _LINE_ENDS.sub(" ", text)
     return _UNSEEN.sub("", _TURNING.sub("\N{REPLACEMENT CHARACTER}", line)).strip()
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether there is nothing to see in a text."""
+    return not _BLANKS.sub("", clean(text))
 
 
 def cut(text: str, length_max: int = LENGTH_MAX) -> str:
