@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from freehold.adapters.system import Onwards, StopRequest
+from freehold.bootstrap import open_ledger
 from freehold.entrypoints.reporting import Reporting
+from freehold.ports.guards import GuardKind
 from freehold.ports.telemetry import UNHEARD
 from freehold.testing.backdoor import BackDoor
 from tests.e2e.inprocess import Program
@@ -223,3 +225,20 @@ def test_a_limit_ends_a_run_and_the_next_one_goes_on(alone: Program, sqlite_url:
         assert (second.code, len(server.accepted)) == (0, 2)
         assert {one.recipient for one in server.accepted} == set(both.recipients)
         assert desk.freehold("report", "run", "--deadline", "5s").out == "no report is due\n"
+
+
+def test_a_clock_in_doubt_closes_no_day_and_is_named(alone: Program, sqlite_url: str) -> None:
+    desk = Desk(alone, sqlite_url)
+    desk.add(HARBOUR)
+    desk.release("harbour")
+    ledger = open_ledger(desk.settings)
+    with ledger.transaction() as tx:
+        tx.guards.trip(GuardKind.CLOCK, None, "the clock moved 1 h ahead", {})
+    ledger.close()
+    ran = desk.freehold("report", "run")
+    assert (ran.code, ran.out) == (6, "no day is closed\n")
+    assert ran.err == "freehold: No day is closed: the clock moved 1 h ahead.\n"
+    said = ("--by", "ann", "--reason", "it is right")
+    assert desk.freehold("guard", "release", "--all", *said).code == 0
+    assert desk.freehold("report", "run").code == 0
+    assert desk.states() == [("harbour", "sent")]

@@ -47,6 +47,7 @@ class Reported:
         left: there is more to do: the limit or the time was used up, or mails wait for another
             attempt.
         next_at: when the next of them may be tried; None where none waits.
+        doubt: why no day closes; None where one may.
     """
 
     closed_count: int = 0
@@ -58,6 +59,7 @@ class Reported:
     parked_until: datetime | None = None
     next_at: datetime | None = None
     used_up: bool = False
+    doubt: str | None = None
     troubles: list[tuple[str, DatabaseError]] = field(default_factory=list)
 
     @property
@@ -193,7 +195,7 @@ class _Once:
         done.closed_count += prepared.closed_count
         done.frozen_count += prepared.frozen_count
         done.mail_count += prepared.mail_count
-        done.troubles = prepared.troubles
+        done.doubt, done.troubles = prepared.doubt, prepared.troubles
         return prepared
 
     def _send(self) -> bool:

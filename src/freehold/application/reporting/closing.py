@@ -48,10 +48,12 @@ class Closed:
     Attributes:
         waiting_until: when to try again, since some window is over but may not close yet; None when
             none is.
+        doubt: why the clock that calls a day over cannot be trusted, so that it stays open.
     """
 
     report_count: int
     waiting_until: datetime | None = None
+    doubt: str | None = None
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class _Pass:
     report_count: int = 0
     moved_count: int = 0
     waiting_until: datetime | None = None
+    doubt: str | None = None
 
     def wait_until(self, instant: datetime) -> None:
         """Note an instant; the earliest one counts."""
@@ -109,7 +112,7 @@ class Closer:
             done = self._pass(until)
             report_count += done.report_count
             if self._is_stopping() or not (done.report_count or done.moved_count):
-                return Closed(report_count, done.waiting_until)
+                return Closed(report_count, done.waiting_until, done.doubt)
 
     def next_end(self) -> datetime | None:
         """Return when the next window ends; None without an active tenant."""
@@ -139,7 +142,8 @@ class Closer:
             groups = calendar.due(min(until or tx.now, tx.now), LOOK)
             done = _Pass(tx.now, calendar.watermark() if groups else tx.now)
             in_parts = calendar.in_parts()
-        if groups and self._doubt() is not None:
+        if groups and (doubt := self._doubt()) is not None:
+            done.doubt = doubt
             done.wait_until(done.now + TRY_AGAIN_AFTER)
             return done
         if in_parts:

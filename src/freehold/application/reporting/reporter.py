@@ -27,6 +27,7 @@ class Prepared:
     Attributes:
         full: there may be more mails to write at once.
         waiting_until: when a day that is over may be closed at last; None where none waits.
+        doubt: why no day closes; None where one may.
         troubles: steps that the database refused, by name.
     """
 
@@ -35,6 +36,7 @@ class Prepared:
     mail_count: int = 0
     full: bool = False
     waiting_until: datetime | None = None
+    doubt: str | None = None
     troubles: list[tuple[str, DatabaseError]] = field(default_factory=list)
 
     @property
@@ -66,6 +68,7 @@ class Reporter:
         def close() -> None:
             closed = self.closer.close()
             done.closed_count, done.waiting_until = closed.report_count, closed.waiting_until
+            done.doubt = closed.doubt
 
         def freeze() -> None:
             done.frozen_count = self.freezer.freeze()

@@ -271,7 +271,8 @@ def run(
 ) -> None:
     """Close days, freeze facts, and write and send the mails that are due, once.
 
-    Exits 4 when mails wait for another attempt or the limit was used up, 6 while sending is paused.
+    Exits 4 when mails wait for another attempt or the limit was used up, 6 while sending is paused
+    or the clock guard stands.
 
     Examples: freehold report run · freehold report run --deadline 50s
     """
@@ -327,14 +328,14 @@ def reported_text(done: Reported) -> str:
         for state, count in sorted(done.counts.items())
         if count
     ]
-    return ", ".join(parts) or "no report is due"
+    return ", ".join(parts) or ("no day is closed" if done.doubt else "no report is due")
 
 
 def require_done(done: Reported, *, stopping: bool) -> None:
     """Turn what a one-shot left into its exit code.
 
     Raises:
-        RefusedByState: people paused the sending.
+        RefusedByState: people paused the sending, or no clock says whether a day is over.
         WorkLeft: there is more to do.
         DatabaseError: the database refused a step; the others were done.
     """
@@ -346,6 +347,8 @@ def require_done(done: Reported, *, stopping: bool) -> None:
         raise RefusedByState(PAUSED)
     for _, error in done.troubles:
         raise error
+    if done.doubt is not None:
+        raise RefusedByState(f"No day is closed: {done.doubt}.")
     if done.left and not stopping:
         next_at = max((at for at in (done.next_at, done.parked_until) if at), default=None)
         when = "" if next_at is None else f", the next at {instant(next_at)}"
