@@ -180,6 +180,7 @@ def _items(
         released,
         key=lambda one: (
             one["finished_at"],
+            one["due_at"],
             one["rule"],
             one["hold_key"].encode(),
             one["operation_id"],

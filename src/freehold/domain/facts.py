@@ -64,7 +64,7 @@ class LateFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedItem:
-    """One released hold of the list, in the order of release.
+    """One released hold of the list, in the order of release; of one instant, in the order of due.
 
     Attributes:
         unit: the text of the rule's unit column, or the unit's name for built-in holds; None

@@ -109,7 +109,7 @@ with ordered as (
     where t.report_id = any (:ids::bigint[]) and t.at >= p.start_at and t.expired_count > 0),
 listed as (
     select t.report_id, t.tenant, r.*, row_number() over (
-               partition by t.report_id order by r.finished_at, r.rule collate "C",
+               partition by t.report_id order by r.finished_at, r.due_at, r.rule collate "C",
                r.hold_key collate "C", r.operation_id) as place
     from ordered t
     cross join lateral (

@@ -118,7 +118,7 @@ listed as (
            (select j.value from json_each(o.before_image) j where j.key = n.value) as unit,
            row_number() over (
                partition by t.report_id
-               order by o.finished_at, o.rule, o.hold_key, o.operation_id) as place
+               order by o.finished_at, o.due_at, o.rule, o.hold_key, o.operation_id) as place
     from ordered t
     cross join {s}record o on o.tally_id = t.id
     left join json_each(:column_by_rule) n on n.key = o.rule
