@@ -7,6 +7,7 @@ check a request as the real ones do, and go wrong when asked to. *Source*: as in
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -52,7 +53,7 @@ class Accepted:
 
 
 @dataclass
-class ApiDouble:
+class ApiDouble(ABC):
     """What the three have in common; `play`, `now` and `accepted` are the back door."""
 
     refusals: ClassVar[Mapping[Fault, Said]] = {}
@@ -145,21 +146,21 @@ class ApiDouble:
 
     # What each does in its own way.
 
+    @abstractmethod
     def is_authorized(self, asked: Asked) -> bool:
         """Look at the key."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, asked: Asked) -> tuple[str, Arrived]:
         """Read a mail and its key; refuse what the real one would not read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def receipt(self, reference: str) -> dict[str, Any]:
         """Say that it was taken."""
-        raise NotImplementedError
 
+    @abstractmethod
     def looking(self, asked: Asked) -> Said:
         """Answer a request that changes nothing."""
-        raise NotImplementedError
 
 
 def _handler_of(double: ApiDouble) -> type[BaseHTTPRequestHandler]:

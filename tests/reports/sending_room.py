@@ -29,6 +29,7 @@ from freehold.testing.contracts.ground import NOW
 from freehold.testing.forking import run
 from freehold.testing.mailbox import DeclaredProvider, Fault, Mailbox
 from freehold.testing.postroom import post
+from tests.contract.grounds import Agreeing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,22 +55,6 @@ REFUSED = "d@x"  # of these one is refused, and one met by trouble first
 BUSY = "b@x"
 Some = TypeVar("Some")
 TABLES = ("send_attempt", "send", "mail", "report", "report_calendar")
-
-
-@dataclass
-class HostBeside:
-    """The clocks of a host that agree with the database's."""
-
-    clock: SetClock
-
-    def wall(self) -> Any:
-        return self.clock.instant
-
-    def monotonic(self) -> float:
-        return self.clock.instant.timestamp()
-
-    def sleep(self, seconds: float) -> None:
-        pass
 
 
 @dataclass
@@ -122,7 +107,7 @@ class Room:
             dice=SteadyDice(),
             checkpoint=checkpoint,
             pause=stop or StopRequest(),
-            clock=HostBeside(self.clock),
+            clock=Agreeing(self.clock),
             telemetry=self.telemetry,
         )
 

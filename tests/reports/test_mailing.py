@@ -141,6 +141,19 @@ def test_a_report_that_is_not_due_waits(stage: Stage) -> None:
     assert stage.sends() == [(TO, "ready")]
 
 
+def test_a_due_time_between_two_hourly_passes_is_kept(stage: Stage) -> None:
+    """Of a due time that no pass meets, the next pass makes the mail (apache/superset#12419)."""
+    stage.add_tenant("t", TO)
+    stage.add_report("t")
+    due_at = BUSY.end_at + timedelta(hours=7)
+    prepared = []
+    for minutes in (-50, 10, 70):
+        stage.ground.set_now(due_at + timedelta(minutes=minutes))
+        prepared.append(stage.mailer().prepare(10))
+    assert prepared == [0, 1, 0]
+    assert stage.sends() == [(TO, "ready")]
+
+
 def test_a_mail_is_dated_when_it_was_due_or_caught_up_with(stage: Stage) -> None:
     stage.add_tenant("t", TO)
     stage.add_report("t")
