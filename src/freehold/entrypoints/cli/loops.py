@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freehold.entrypoints.cli.context import Invocation, invocation
-from freehold.entrypoints.cli.one_shot import deadline_seconds, on_signals
+from freehold.entrypoints.cli.one_shot import deadline_seconds
 from freehold.entrypoints.cli.sentences import sentence
+from freehold.entrypoints.signals import on_signals
 
 if TYPE_CHECKING:
     from freehold.application.release import BatchResult

@@ -12,9 +12,10 @@ from freehold.domain.errors import RefusedByState, UsageError, WorkLeft
 from freehold.domain.reports import ReportState
 from freehold.domain.sending import CLAIMABLE, SendState
 from freehold.entrypoints.cli.context import Invocation, invocation
-from freehold.entrypoints.cli.one_shot import deadline_seconds, on_signals
+from freehold.entrypoints.cli.one_shot import deadline_seconds
 from freehold.entrypoints.cli.report_asked import Day, Tenant, no_report, read_day
 from freehold.entrypoints.cli.sentences import sentence
+from freehold.entrypoints.signals import on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from freehold.adapters.system import StopRequest, SystemClock, SystemDice
+from freehold.entrypoints.signals import on_signals
 
 TABLE = """
 create table carts (
@@ -102,8 +103,8 @@ def main() -> None:
     """Run the shop on the database named first until SIGTERM, or until its parent is gone."""
     stop = StopRequest()
     parent = os.getppid()
-    signal.signal(signal.SIGTERM, lambda *_: stop.stop())
-    signal.signal(signal.SIGINT, lambda *_: None)
+    on_signals(stop.stop, [signal.SIGTERM])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal's whole group; the demo decides
     shop = Shop(Path(sys.argv[1]))
     while not stop.wait(PAUSE_SECONDS) and os.getppid() == parent:
         shop.step()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from freehold.domain.pauses import Role
 from freehold.entrypoints.demo.screen import View, draw, look, plain
 from freehold.entrypoints.demo.shop import SHOPS, make_table
 from freehold.entrypoints.service import Service
+from freehold.entrypoints.signals import on_signals
 from freehold.settings import Settings, load_settings
 
 CONFIG = """\
@@ -99,8 +99,7 @@ class Stage:
 
     def run(self, seconds: float | None) -> None:
         """Start shop and service, and show them until the time is over or Ctrl-C."""
-        signal.signal(signal.SIGINT, lambda *_: self.stop.stop())
-        signal.signal(signal.SIGTERM, lambda *_: self.stop.stop())
+        on_signals(self.stop.stop)
         self._shop = subprocess.Popen(  # noqa: S603 - our own module, our own file
             [sys.executable, "-m", "freehold.entrypoints.demo.shop", str(self.database)]
         )
