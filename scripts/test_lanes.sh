@@ -12,9 +12,16 @@ for lane in "$@"; do
   .venv/bin/pytest -m "$mark" $lane >"$logs/${#pids[@]}" 2>&1 &
   pids+=($!)
 done
-failed=0
+# What failed is printed last: whoever keeps only the end of the output still sees it.
+failed=()
 for place in "${!pids[@]}"; do
-  wait "${pids[$place]}" || failed=1
+  if wait "${pids[$place]}"; then cat "$logs/$place"; else failed+=("$place"); fi
+done
+for place in "${failed[@]}"; do
   cat "$logs/$place"
 done
-exit $failed
+for place in "${failed[@]}"; do
+  echo "== lane $((place + 1)) failed:"
+  grep -E '^(FAILED|ERROR) ' "$logs/$place" || tail -n 20 "$logs/$place"
+done
+[[ ${#failed[@]} -eq 0 ]]
