@@ -182,3 +182,12 @@ class QueueAway(FreeholdError):
     """
 
     exit_code = ExitCode.UNREACHABLE
+
+
+class TargetAway(FreeholdError):
+    """A target of events cannot be reached at all; the outbox still holds every event.
+
+    Again: helps once it is back.
+    """
+
+    exit_code = ExitCode.UNREACHABLE

@@ -24,6 +24,7 @@ class EventType(StrEnum):
     HOLD_RENEWED = "hold.renewed.v1"
     HOLD_CONFIRMED = "hold.confirmed.v1"
     HOLD_CANCELLED = "hold.cancelled.v1"
+    TARGET_PAUSED = "target.paused.v1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ raises, whatever the bytes; a payload that a later version wrote with more field
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -44,11 +45,13 @@ class Unreadable:
     Attributes:
         raw: its first `RAW_BYTES_KEPT` bytes.
         length_bytes: how long it was.
+        digest: SHA-256 over the whole of it, in hex.
         reason: why it cannot be read, in a few words without its content.
     """
 
     raw: bytes
     length_bytes: int
+    digest: str
     reason: str
 
 
@@ -107,4 +110,5 @@ def _typed(value: Any, kind: type[T]) -> T:
 
 
 def _unreadable(payload: bytes, reason: str) -> Unreadable:
-    return Unreadable(payload[:RAW_BYTES_KEPT], len(payload), reason)
+    digest = hashlib.sha256(payload).hexdigest()
+    return Unreadable(payload[:RAW_BYTES_KEPT], len(payload), digest, reason)

@@ -16,7 +16,9 @@ class Role(StrEnum):
     """What a process does, and what can be paused."""
 
     SCAN = "scan"
+    DISPATCH = "dispatch"
     WORK = "work"
+    RELAY = "relay"
     REPORT = "report"
 
 

@@ -42,6 +42,15 @@ class Boundary(StrEnum):
     SEND_SETTLED = "send settled"
     SUMMARY_BEGUN = "summary attempt written, model not asked"
     SUMMARY_TOLD = "model answered, not noted"
+    READY_READ = "ready operations read, not published"
+    MESSAGES_PUBLISHED = "messages published, confirms in hand"
+    DELIVERIES_TAKEN = "deliveries taken, nothing done"
+    DELIVERIES_HANDLED = "deliveries handled, not settled"
+    DELIVERIES_SETTLED = "deliveries settled"
+    EVENTS_ROUTED = "events routed, not committed"
+    FORWARDS_CLAIMED = "forwards claimed"
+    PARCELS_DELIVERED = "parcels delivered, not noted"
+    FORWARDS_SETTLED = "forwards settled"
 
 
 class Checkpoint(Protocol):

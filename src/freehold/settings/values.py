@@ -15,6 +15,7 @@ from freehold.domain.errors import UsageError
 from freehold.domain.rules import Rule
 from freehold.domain.tenant_mapping import TenantMapping
 from freehold.ports.retention import Subject
+from freehold.settings.values_brokers import QueueSettings, TargetSettings
 from freehold.settings.values_report import ReportSettings
 
 DEFAULT_URL = "sqlite:///freehold.db"
@@ -82,6 +83,8 @@ class Settings:
         built_in: the rule of the built-in holds, one of `rules`; None: they are off.
         report: the daily report; None: it is off.
         tenants: the customer's own table of tenants; None: people add them.
+        queue: the broker of hints; None: workers ask the ledger.
+        targets: who is told of events; without one they end as kept.
         origins: where each value came from, by dotted name: "default", a file, or a variable.
     """
 
@@ -92,6 +95,8 @@ class Settings:
     built_in: Rule | None = None
     report: ReportSettings | None = None
     tenants: TenantMapping | None = None
+    queue: QueueSettings | None = None
+    targets: tuple[TargetSettings, ...] = ()
     rules: tuple[Rule, ...] = ()
     origins: dict[str, str] = field(default_factory=dict)
 

@@ -99,7 +99,9 @@ told as (
         type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry,
         state)
     select 'hold.expired.v1', c.id, c.rule, c.tenant, c.hold_key, c.digest, c.generation, c.due_at,
-           :now, c.tokens, c.carry, 'kept'
+           :now, c.tokens, c.carry,
+           case when exists (select 1 from {s}target t where t.active)
+                then 'pending' else 'kept' end
     from changed c)
 select (select count(*) from changed), (select count(*) from gone)
 

@@ -114,7 +114,8 @@ select :type, nextval('{s}operation_id_seq'), :rule, tenant, id::text, :digest, 
        json_build_object('hold_token', hold_token::text),
        json_object(array['unit_id', 'reference', 'starts_at', 'ends_at'],
                    array[unit_id::text, reference, starts_at::text, ends_at::text]),
-       'kept'
+       case when exists (select 1 from {s}target t where t.active)
+            then 'pending' else 'kept' end
 from {s}hold where id = :id
 
 -- name: tokens_held

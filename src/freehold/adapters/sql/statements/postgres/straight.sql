@@ -52,7 +52,9 @@ told as (
         type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry,
         state)
     select 'hold.expired.v1', c.id, :rule, c.tenant, c.hold_key, c.digest, 1, c.due_at, :now,
-           c.tokens, c.carry, 'kept'
+           c.tokens, c.carry,
+           case when exists (select 1 from {s}target t where t.active)
+                then 'pending' else 'kept' end
     from changed c)
 select count(*) from changed
 
@@ -112,7 +114,9 @@ told as (
         type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry,
         state)
     select 'hold.expired.v1', c.id, :rule, c.tenant, c.hold_key, c.digest, 1, c.due_at, :now,
-           c.tokens, c.carry, 'kept'
+           c.tokens, c.carry,
+           case when exists (select 1 from {s}target t where t.active)
+                then 'pending' else 'kept' end
     from changed c)
 select c.id, c.tenant, c.hold_key, c.digest, c.due_at,
        case when c.number = :limit then c.due end, (
