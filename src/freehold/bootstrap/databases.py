@@ -1,48 +1,26 @@
-"""The composition root: the only module that picks adapters.
+"""Which adapter reads the configured database, and each thread's own ledger.
 
-*Invariants*: a driver is imported only when its database is named; each thread opens its own
-ledger.
+*Invariants*: a driver is imported only when its database is named.
 """
 
 from __future__ import annotations
 
 import socket
 import sqlite3
-from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TextIO
 from urllib.parse import unquote, urlsplit
 
 from freehold.adapters.sql.ledger import SqlLedger, WatchedClock
 from freehold.adapters.sql.migrations import problems
 from freehold.adapters.sql.session import Clock, Limits, Session
 from freehold.adapters.system import Onwards, SystemClock
-from freehold.application.handling import Handling
 from freehold.domain.errors import RefusedByState, UsageError
-from freehold.domain.rules import Rule
 from freehold.ports.inspection import Inspection
-from freehold.ports.mail import Transport
-from freehold.ports.rendering import Renderer
-from freehold.ports.summary import Summarizer
 from freehold.ports.system import Checkpoint
-from freehold.ports.telemetry import UNHEARD, HandlerHung, Level, Telemetry
 from freehold.settings import Settings
-from freehold.settings.values_report import (
-    MaildirSettings,
-    MailgunSettings,
-    PostmarkSettings,
-    ReportSettings,
-    ResendSettings,
-    SmtpSettings,
-    TransportSettings,
-)
 
 POSTGRES_SCHEMES = ("postgresql", "postgres")
-_NEEDS_HTTP = (
-    "This provider is asked over HTTP, which needs an extra package; "
-    "run: pip install 'freehold[http]'"
-)
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -159,141 +137,6 @@ def open_ledger(
     if watched is None and clock is None:
         watched = WatchedClock(socket.gethostname(), SystemClock())
     return SqlLedger(session, checkpoint or Onwards(), watched)
-
-
-def open_telemetry(settings: Settings, stream: TextIO | None = None) -> Telemetry:
-    """Return everybody who listens: log lines on a stream, stderr by default."""
-    from freehold.adapters.logs import LogLines
-    from freehold.adapters.telling import Everybody
-
-    return Everybody([LogLines(stream, level=Level[settings.logs.level.upper()])])
-
-
-def open_handling(settings: Settings, telemetry: Telemetry = UNHEARD) -> Handling:
-    """Import the handlers of all rules, for one worker.
-
-    Raises:
-        UsageError: one cannot be used; the sentence says why.
-    """
-    from freehold.adapters.handlers import PythonHandler, load_function
-
-    def hung(rule: str, seconds: float) -> None:
-        telemetry.tell(HandlerHung(rule, seconds))
-
-    handlers = {
-        rule.name: PythonHandler(
-            rule,
-            load_function(rule.handler),
-            seconds=rule.handler.time_limit.total_seconds(),
-            on_hung=hung,
-        )
-        for rule in settings.rules
-        if rule.handler is not None
-    }
-    return Handling(handlers, SystemClock())
-
-
-def handler_problems(rules: Sequence[Rule]) -> dict[str, str]:
-    """Try to import handlers; return by rule what is wrong, in a sentence each."""
-    from freehold.adapters.handlers import load_function
-
-    problems = {}
-    for rule in rules:
-        if rule.handler is not None:
-            try:
-                load_function(rule.handler)
-            except UsageError as error:
-                problems[rule.name] = f"Rule {rule.name}: {error}"
-    return problems
-
-
-def report_settings(settings: Settings) -> ReportSettings:
-    """Return what the daily report is told.
-
-    Raises:
-        UsageError: it is off.
-    """
-    if settings.report is None:
-        raise UsageError(
-            "Reports are off: add [report] to freehold.toml, with sender and a transport."
-        )
-    return settings.report
-
-
-def open_renderer(settings: Settings) -> Renderer:
-    """Return what writes mails.
-
-    Raises:
-        UsageError: reports are off.
-    """
-    from freehold.adapters.rendering import MimeRenderer
-
-    return MimeRenderer(report_settings(settings).policy)
-
-
-def open_transport(settings: Settings) -> Transport:
-    """Return the way to send that was chosen, for one thread; it connects when it is asked to send.
-
-    Raises:
-        UsageError: reports are off, a secret's file cannot be read, or a package is missing.
-    """
-    chosen = report_settings(settings).transport
-    match chosen:
-        case SmtpSettings():
-            from freehold.adapters.mail.smtp import SmtpTransport
-
-            return SmtpTransport(
-                chosen.host,
-                chosen.port,
-                security=chosen.security,
-                user=chosen.user,
-                password=chosen.password.read(),
-                seconds=chosen.timeout.total_seconds(),
-                final_seconds=chosen.final_timeout.total_seconds(),
-            )
-        case MaildirSettings():
-            from freehold.adapters.mail.maildir import MaildirTransport
-
-            return MaildirTransport(chosen.path)
-    return _open_service(chosen)
-
-
-def _open_service(chosen: TransportSettings) -> Transport:
-    """Return a provider that is asked over HTTP."""
-    try:
-        from freehold.adapters.mail.mailgun import MailgunTransport
-        from freehold.adapters.mail.postmark import PostmarkTransport
-        from freehold.adapters.mail.resend import ResendTransport
-    except ImportError as error:
-        raise UsageError(_NEEDS_HTTP) from error
-    match chosen:
-        case ResendSettings():
-            return ResendTransport(chosen.key.needed(), url=chosen.url)
-        case PostmarkSettings():
-            token = chosen.token.needed()
-            return PostmarkTransport(token, stream=chosen.stream, url=chosen.url)
-        case MailgunSettings():
-            return MailgunTransport(chosen.key.needed(), chosen.domain, url=chosen.url)
-        case _:
-            raise AssertionError(chosen)
-
-
-def open_summarizer(settings: Settings) -> Summarizer | None:
-    """Return the language model that writes paragraphs, for one thread; None where there is none.
-
-    Raises:
-        UsageError: reports are off, its key's file cannot be read, or a package is missing.
-    """
-    chosen = report_settings(settings).summary
-    if chosen is None:
-        return None
-    try:
-        from freehold.adapters.summary import OpenAiSummarizer
-    except ImportError as error:
-        raise UsageError(_NEEDS_HTTP) from error
-    seconds = chosen.timeout.total_seconds()
-    key = chosen.key.read()
-    return OpenAiSummarizer(chosen.url, key, chosen.model, seconds=seconds)
 
 
 def join(
