@@ -1,0 +1,68 @@
+"""Sign a delivery as Standard Webhooks want it.
+
+*Invariants*: the id is the same at every attempt and has no dot; the secret is in no text.
+Source: Standard Webhooks 1.0.0, https://github.com/standard-webhooks/standard-webhooks.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from standardwebhooks.webhooks import Webhook
+
+from freehold.domain.errors import UsageError
+
+PREFIX = "whsec_"  # of a secret
+SECRET_BYTES = (24, 64)  # "Signature scheme" of the standard: at least, at most
+_ID_LENGTH = 32  # hex digits: 128 bits
+
+
+def webhook_id(event_key: str) -> str:
+    """Return the `webhook-id` of an event.
+
+    What is signed is id.timestamp.body, so an id with a dot could be read as another id and
+    timestamp; our keys end in a type, which has dots.
+    """
+    return f"msg_{hashlib.sha256(event_key.encode()).hexdigest()[:_ID_LENGTH]}"
+
+
+class Signer:
+    """Signs with the current secret, and with the old one while there is one."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        """Read the secrets, the current one first.
+
+        Raises:
+            UsageError: one is none.
+        """
+        self._webhooks = [Webhook(_key(secret)) for secret in secrets]
+
+    def __repr__(self) -> str:
+        return f"Signer({len(self._webhooks)} secrets)"
+
+    def headers(self, event_key: str, body: bytes, at: datetime) -> Mapping[str, str]:
+        """Return the three headers of one attempt; the body is UTF-8."""
+        name, text = webhook_id(event_key), body.decode()
+        return {
+            "webhook-id": name,
+            "webhook-timestamp": str(int(at.timestamp())),
+            "webhook-signature": " ".join(one.sign(name, at, text) for one in self._webhooks),
+        }
+
+
+def _key(secret: str) -> bytes:
+    least, most = SECRET_BYTES
+    try:
+        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not secret.startswith(PREFIX) or not least <= len(key) <= most:
+        raise UsageError(
+            f"A webhook's secret must be {PREFIX} and base64 of {least} to {most} bytes; "
+            f'make one with: echo "{PREFIX}$(openssl rand -base64 32)".'
+        )
+    return key
