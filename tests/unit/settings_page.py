@@ -30,7 +30,8 @@ Environment variables win over the file for all tables but holds and rules: `FRE
 underscores, the key, as in `FREEHOLD_DATABASE__URL` or, in a table of a table,
 `FREEHOLD_REPORT__SMTP__PASSWORD`. With `_FILE` behind it the value is read from
 a file, which suits mounted secrets: `FREEHOLD_DATABASE__URL_FILE=/run/secrets/url`. Rules,
-`[holds]` and `[tenants]` come from the file only.
+`[holds]`, `[tenants]` and targets come from the file only; a target's secrets are better kept in
+files of their own, which `url_file` and `secret_file` name.
 
 An unknown key or variable is an error. `freehold config check` finds every mistake that needs no
 database, `freehold doctor` the others, `freehold config show --origin` says which value counts and
@@ -86,7 +87,10 @@ several statements, one that begins or ends a transaction, and a `lock_by` that 
 it. A handler in mode `direct` or `window`, or with a time limit that is not shorter than the lease.
 A heartbeat that is not shorter than the lease. A `[report]` whose sender is no bare address, whose
 zone is not in the tz database, or that leaves open which transport carries its mails; a transport
-without its key; a password that would travel in clear; a `[summary]` without `[report]`.
+without its key; a password that would travel in clear; a `[summary]` without `[report]`. Two
+targets of one name, a key that means nothing for the target's kind, a URL whose scheme does not fit
+the kind, a webhook over http: that is not `insecure` and bound to the networks of `allow`, a
+webhook without a signing secret, and a type of event or a rule that there is none of.
 """
 
 
@@ -103,7 +107,7 @@ def names() -> list[str]:
 def _sections() -> Iterator[str]:
     for name, found, required in _settings(SCHEMA, ""):
         if "." not in name:
-            title = "[[rules]]" if name == "rules" else f"[{name}]"
+            title = f"[[{name}]]" if name in ("rules", "targets") else f"[{name}]"
             yield f"## {title}\n\n{_description(found)}\n"
             continue
         yield f"### {name}\n\n{_description(found)}\n"
@@ -137,7 +141,8 @@ def _type(found: dict[str, Any]) -> str:
     if "any" in found.get("pattern", ""):
         return "Row range"
     if found.get("type") == "array":
-        return "List of texts" if found["items"].get("type") == "string" else "List of tables"
+        kinds = {"string": "List of texts", "integer": "List of whole numbers"}
+        return kinds.get(found["items"].get("type"), "List of tables")
     return {
         "string": "Text",
         "integer": f"Whole number{_range(found)}",

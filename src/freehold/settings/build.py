@@ -25,6 +25,7 @@ from freehold.domain.rules import (
 )
 from freehold.domain.schedule import Precise, Schedule, parse_schedule
 from freehold.domain.tenant_mapping import TenantMapping
+from freehold.settings.build_brokers import queue_settings, target_settings
 from freehold.settings.build_report import report_settings
 from freehold.settings.shape import (
     Alternative,
@@ -57,6 +58,8 @@ def build(shape: FileShape, origins: dict[str, str]) -> Settings:
         logs=LogSettings(shape.logs.level),
         report=None if shape.report is None else report_settings(shape.report, shape.summary),
         tenants=None if shape.tenants is None else _tenants(shape.tenants),
+        queue=None if shape.queue is None else queue_settings(shape.queue),
+        targets=tuple(target_settings(one) for one in shape.targets),
         built_in=built_in,
         rules=tuple(rules if built_in is None else [*rules, built_in]),
         origins=origins,

@@ -16,6 +16,7 @@ from freehold.adapters.sql.statements import parameters
 from freehold.domain.due import DueKind, check_zone
 from freehold.domain.rules import Literal, Mode, Now, Test
 from freehold.domain.schedule import Cron, ScheduleError, parse_schedule
+from freehold.settings.consistency_brokers import broker_findings
 from freehold.settings.consistency_report import report_findings
 from freehold.settings.notation import Comparison, Finding, duration_text
 from freehold.settings.shape import (
@@ -50,9 +51,15 @@ def findings(shape: FileShape) -> list[Finding]:
         *_built_in(shape.holds, shape.loops),
         *report_findings(shape.report, shape.summary),
         *tenants_findings(shape.tenants),
+        *broker_findings(shape.queue, shape.targets, _known_rules(shape)),
         *_names(shape),
         *_rules(shape),
     ]
+
+
+def _known_rules(shape: FileShape) -> list[str]:
+    built_in = [] if shape.holds is None else [shape.holds.name]
+    return [*(rule.name for rule in shape.rules), *built_in]
 
 
 def _retention(retention: RetentionShape) -> Iterator[Finding]:

@@ -11,10 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from freehold.settings.shape import Shape
+from freehold.settings.shape_brokers import TargetShape, keys_of
 from freehold.settings.shape_file import FileShape
-from freehold.settings.url import MASK, masked
+from freehold.settings.url import MASK, masked, masked_address
 
 DEFAULT = "default"
+_HIDDEN: dict[str, Callable[[str], str]] = {  # of queue and targets
+    "url": masked_address,
+    "monitor": masked_address,
+    "secret": lambda _: MASK,
+    "old_secret": lambda _: MASK,
+}
 _SECRETS: dict[str, Callable[[str], str]] = {
     "database.url": masked,
     "report.smtp.password": lambda _: MASK,
@@ -59,8 +66,11 @@ def effective(
         "report": shape.report,
         "summary": shape.summary,
         "tenants": shape.tenants,
+        "queue": shape.queue,
     }
     named += [(name, one, tables[name]) for name, one in optional.items() if one is not None]
+    for index, target in enumerate(shape.targets):
+        named.append((f"targets.{target.name}", target, tables["targets"][index]))
     for index, rule in enumerate(shape.rules):
         named.append((f"rules.{rule.name}", rule, tables["rules"][index]))
     return [
@@ -71,7 +81,10 @@ def effective(
 
 
 def _walk(shape: Shape, written: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any, bool]]:
+    known = keys_of(shape) if isinstance(shape, TargetShape) else type(shape).model_fields
     for name, field in type(shape).model_fields.items():
+        if name not in known:
+            continue
         value, place = getattr(shape, name), f"{prefix}.{name}"
         if isinstance(value, Shape):
             yield from _walk(value, written.get(name, {}), place)
@@ -82,4 +95,10 @@ def _walk(shape: Shape, written: Mapping[str, Any], prefix: str) -> Iterator[tup
 
 
 def _shown(place: str, value: Any) -> Any:
-    return _SECRETS[place](value) if place in _SECRETS and value is not None else value
+    if value is None:
+        return None
+    if place in _SECRETS:
+        return _SECRETS[place](value)
+    hides = _HIDDEN.get(place.rpartition(".")[2])
+    is_ours = place.startswith(("queue.", "targets."))
+    return hides(value) if is_ours and hides is not None else value

@@ -21,8 +21,13 @@ FILE_NAME = "freehold.toml"
 PREFIX = "FREEHOLD_"
 NESTING = "__"
 FROM_FILE = "_FILE"
-SECTIONS = ("database", "loops", "retention", "logs", "report", "summary")
-FILE_ONLY = {"rules": "rules come", "holds": "[holds] comes", "tenants": "[tenants] comes"}
+SECTIONS = ("database", "loops", "retention", "logs", "report", "summary", "queue")
+FILE_ONLY = {
+    "rules": "rules come",
+    "holds": "[holds] comes",
+    "tenants": "[tenants] comes",
+    "targets": "targets come",
+}
 
 
 @dataclass(slots=True)

@@ -77,6 +77,10 @@ def _of_rule(place: Place, tables: Mapping[str, Any]) -> str:
             rule = tables["rules"][index]
             name = rule.get("name") if isinstance(rule, dict) else None
             return f" (rule {name!r})" if isinstance(name, str) else ""
+        case ("targets", int(index), *_):
+            target = tables["targets"][index]
+            name = target.get("name") if isinstance(target, dict) else None
+            return f" (target {name!r})" if isinstance(name, str) else ""
         case _:
             return ""
 

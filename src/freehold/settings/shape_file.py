@@ -20,6 +20,7 @@ from freehold.settings.shape import (
     Span,
     empty,
 )
+from freehold.settings.shape_brokers import QueueShape, TargetShape
 from freehold.settings.shape_report import ReportShape, SummaryShape
 from freehold.settings.shape_tenants import TenantsShape
 from freehold.settings.shape_upkeep import LogsShape, RetentionShape
@@ -83,5 +84,11 @@ class FileShape(Shape):
     )
     tenants: TenantsShape | None = Field(
         None, description="The customer's own table of tenants; absent: people add them."
+    )
+    queue: QueueShape | None = Field(
+        None, description="A broker of hints; absent: workers ask the ledger."
+    )
+    targets: list[TargetShape] = Field(
+        [], description="One [[targets]] table for each target of events; none: events are kept."
     )
     rules: list[RuleShape] = Field([], description="One [[rules]] table for each rule.")

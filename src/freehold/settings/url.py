@@ -74,3 +74,25 @@ def _masked_query(query: str) -> str:
         f"{quote(name)}={MASK if name.lower() in _SECRETS else quote(value)}"
         for name, value in pairs
     )
+
+
+def masked_address(text: str) -> str:
+    """Return scheme and host of the URLs of a broker or webhook; the mask for all else in them.
+
+    Path and query of a webhook are often as good as a password.
+    """
+    return ",".join(_scheme_and_host(one.strip()) for one in text.split(","))
+
+
+def _scheme_and_host(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return MASK
+    if not parts.hostname:
+        return MASK
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    account = f"{MASK}@" if "@" in parts.netloc else ""
+    rest = f"/{MASK}" if parts.path.strip("/") or parts.query or parts.fragment else parts.path
+    return f"{parts.scheme}://{account}{host}{f':{port}' if port else ''}{rest}"
