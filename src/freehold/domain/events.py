@@ -1,5 +1,8 @@
 """Outbox events in the shape of CloudEvents 1.0.
 
+An event about a target is about no hold: its rule is empty, its hold key is the target's name, its
+due is the instant of the pause, and what it carries is the reason.
+
 Source: https://github.com/cloudevents/spec, version 1.0.2, JSON event format.
 """
 
@@ -10,9 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from freehold.domain.names import operation_key
+
+TARGET_PREFIX = "target"  # of the keys of events about a target, where others have their rule
 
 
 class EventType(StrEnum):
@@ -52,12 +58,34 @@ class Event:
     @property
     def event_key(self) -> str:
         """Return the key by which a consumer knows a repeat."""
-        return f"{operation_key(self.rule, self.digest)}:{self.generation}:{self.type}"
+        about = TARGET_PREFIX if self.is_about_target else self.rule
+        return f"{operation_key(about, self.digest)}:{self.generation}:{self.type}"
+
+    @property
+    def is_about_target(self) -> bool:
+        """Tell whether it is about a target of events, and no hold."""
+        return self.type is EventType.TARGET_PAUSED
 
 
 def cloud_event(event: Event) -> str:
     """Write the event as CloudEvents JSON, the same bytes at every call."""
-    data = {
+    about = "targets" if event.is_about_target else "rules"
+    name = event.hold_key if event.is_about_target else event.rule
+    envelope = {
+        "specversion": "1.0",
+        "id": event.event_key,
+        "type": event.type.value,
+        "source": f"/freehold/{about}/{name}",
+        "subject": event.hold_key,
+        "time": event.at.isoformat(),
+        "datacontenttype": "application/json",
+        "data": _of_target(event) if event.is_about_target else _of_hold(event),
+    }
+    return json.dumps(envelope, ensure_ascii=False, separators=(",", ":"))
+
+
+def _of_hold(event: Event) -> dict[str, Any]:
+    return {
         "rule": event.rule,
         "tenant": event.tenant,
         "key": event.hold_key,
@@ -69,14 +97,11 @@ def cloud_event(event: Event) -> str:
         "generation": event.generation,
         "sequence": str(event.sequence),
     }
-    envelope = {
-        "specversion": "1.0",
-        "id": event.event_key,
-        "type": event.type.value,
-        "source": f"/freehold/rules/{event.rule}",
-        "subject": event.hold_key,
-        "time": event.at.isoformat(),
-        "datacontenttype": "application/json",
-        "data": data,
+
+
+def _of_target(event: Event) -> dict[str, Any]:
+    return {
+        "target": event.hold_key,
+        "reason": event.carry.get("reason"),
+        "paused_at": event.due_at.isoformat(),
     }
-    return json.dumps(envelope, ensure_ascii=False, separators=(",", ":"))

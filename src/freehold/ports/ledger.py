@@ -29,6 +29,7 @@ from freehold.ports.operations import (
     Skipped,
 )
 from freehold.ports.rates import AttachRates
+from freehold.ports.relay import Relay
 from freehold.ports.report_calendar import ReportCalendar
 from freehold.ports.reports import Reports
 from freehold.ports.restoring import Restoring
@@ -195,6 +196,11 @@ class Transaction(Protocol):
     @property
     def sends(self) -> Sends:
         """Return the send ledger."""
+        ...
+
+    @property
+    def relay(self) -> Relay:
+        """Return the outbox as the relay sees it."""
         ...
 
     def holds(self, rule: Rule) -> Holds:

@@ -83,6 +83,18 @@ class Handed:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What one page of waiting events came to.
+
+    Attributes:
+        after_id: where the next page begins; 0 when this one was the last.
+    """
+
+    published_count: int
+    after_id: int
+
+
 class Relay(Protocol):
     """The outbox and its forwards, inside one transaction."""
 
@@ -124,7 +136,8 @@ class Relay(Protocol):
     def settle(self, handed: Sequence[Handed]) -> int:
         """Write down what became of hand-overs, fenced by their leases; return how many counted.
 
-        An event whose last open forward this ends is published, at `now`.
+        An event whose last open forward this ends is published, at `now`; of two that end its last
+        ones at once, the later one publishes it. Delivered, and failed, is an attempt more.
         Again: a lease that is over changes nothing.
         """
         ...
@@ -136,14 +149,16 @@ class Relay(Protocol):
     def take_back(self, limit: int) -> int:
         """Make forwards ready whose leases are over, an attempt counted; return how many.
 
-        Attempts beyond the policy's are met when they are claimed the next time.
+        What another transaction holds is passed over. Attempts beyond the policy's are met when
+        they are claimed the next time.
         """
         ...
 
-    def publish_finished(self, limit: int) -> int:
-        """Publish waiting events that were routed and have no open forward left; return how many.
+    def publish_finished(self, after_id: int, limit: int) -> Finished:
+        """Publish waiting events that were routed and have no open forward left.
 
-        For the sweep: what a crash or two relays at once may leave.
+        For the sweep, which walks all waiting events, a page a step: settling publishes what it
+        ends, so this finds only what was changed behind the relay's back.
         """
         ...
 
@@ -152,7 +167,11 @@ class Relay(Protocol):
         ...
 
     def note_failure(self, target: str, count: int, probe_at: datetime | None) -> TargetState:
-        """Write that a target failed so many times more; return how it stands now."""
+        """Write that a target failed so many times more, once at least; return how it stands now.
+
+        Raises:
+            KeyError: there is no such target.
+        """
         ...
 
     def pause(
@@ -169,5 +188,6 @@ class Relay(Protocol):
         """Write the event `target.paused.v1` of a pause; tell whether it is new.
 
         Like every event it waits while a target is active, else it is kept.
+        Again: changes nothing.
         """
         ...

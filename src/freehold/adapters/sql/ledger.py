@@ -24,6 +24,7 @@ from freehold.adapters.sql.operations import SqlOperations
 from freehold.adapters.sql.own_holds import SqlOwnHolds
 from freehold.adapters.sql.rates import SqlAttachRates
 from freehold.adapters.sql.reading import SqlReading, open_reading
+from freehold.adapters.sql.relay import SqlRelay
 from freehold.adapters.sql.report_calendar import SqlReportCalendar
 from freehold.adapters.sql.restoring import SqlRestoring
 from freehold.adapters.sql.retention import SqlRetention
@@ -122,6 +123,11 @@ class SqlTransaction:
     def reports(self) -> SqlReports:
         """Return the facts of the daily reports."""
         return SqlReports(self._ledger.runner, self.now)
+
+    @property
+    def relay(self) -> SqlRelay:
+        """Return the outbox as the relay sees it."""
+        return SqlRelay(self._ledger.runner, self.now)
 
     def holds(self, rule: Rule) -> SqlHolds:
         """Return the customer's rows under a rule."""

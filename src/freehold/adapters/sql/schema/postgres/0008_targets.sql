@@ -2,8 +2,9 @@
 -- read; and how much came.
 
 alter table {s}outbox add column routed_at timestamptz;
--- Events whose targets are not worked out yet.
-create index outbox_unrouted on {s}outbox (id) where state = 'pending' and routed_at is null;
+-- Events whose targets are not worked out yet. By two columns, so that no statistics can make the
+-- index of all waiting events, which are many while a target is paused, look as good.
+create index outbox_unrouted on {s}outbox (routed_at, id) where state = 'pending' and routed_at is null;
 
 create table {s}target (
     name text primary key,
