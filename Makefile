@@ -8,7 +8,7 @@ FOR ?=
 VENV := .venv
 STAMP := $(VENV)/.setup
 BIN := $(VENV)/bin
-SOURCES := src tests scripts benchmarks
+SOURCES := src tests scripts benchmarks examples
 
 .PHONY: help setup demo test proof proof-long check format lock clean
 
@@ -17,7 +17,9 @@ help: ## Show the targets
 
 setup: $(STAMP) ## Make .venv from the hash-locked requirements; install a PostgreSQL if there is none
 
-$(STAMP): requirements/dev.txt pyproject.toml scripts/setup.sh tests/docs/node/package-lock.json
+NODE_FOLDERS := tests/docs/node examples/consumer-node
+
+$(STAMP): requirements/dev.txt pyproject.toml scripts/setup.sh $(NODE_FOLDERS:%=%/package-lock.json)
 	@PYTHON='$(PYTHON)' scripts/setup.sh $(VENV)
 	@touch $@
 
@@ -58,4 +60,4 @@ lock: setup ## Write the locked requirements anew from pyproject.toml and dev.in
 	@requirements/lock.sh
 
 clean: ## Remove what the other targets made
-	@rm -rf $(VENV) tests/docs/node/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(NODE_FOLDERS:%=%/node_modules) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

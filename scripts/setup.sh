@@ -91,17 +91,20 @@ install_node() {
   has_node || fail "nodejs and npm are installed, yet node or npm is not on the path"
 }
 
-# The Node examples of the docs are run by a test.
+# The Node examples are run by tests.
 install_node_packages() {
-  local folder=tests/docs/node wanted have=tests/docs/node/node_modules/.wanted
+  local folder wanted have
   node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 18 ? 1 : 0)' ||
     fail "Node.js $(node --version) is too old: 18 or newer is needed"
-  wanted=$(sha256sum <"$folder/package-lock.json")
-  [[ -f $have && $(<"$have") == "$wanted" ]] && return
-  echo "setup: installing the locked packages of the Node examples"
-  (cd "$folder" && npm ci --silent --no-audit --no-fund --ignore-scripts) ||
-    fail "npm could not install the locked packages of $folder"
-  echo "$wanted" >"$have"
+  for folder in tests/docs/node examples/consumer-node; do
+    have=$folder/node_modules/.wanted
+    wanted=$(sha256sum <"$folder/package-lock.json")
+    [[ -f $have && $(<"$have") == "$wanted" ]] && continue
+    echo "setup: installing the locked packages of $folder"
+    (cd "$folder" && npm ci --silent --no-audit --no-fund --ignore-scripts) ||
+      fail "npm could not install the locked packages of $folder"
+    echo "$wanted" >"$have"
+  done
 }
 
 apt_install() {
