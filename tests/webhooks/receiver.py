@@ -85,6 +85,10 @@ class Receiver:
         """Return its URL under a name."""
         return f"http{'s' * self.is_secure}://{host}:{self.port}{path}"
 
+    def hang(self) -> None:
+        """Say nothing until the end of the test."""
+        self.freed.wait(60)
+
     def stop_listening(self) -> None:
         """Take no new connections; those that are open go on."""
         self._server.socket.close()

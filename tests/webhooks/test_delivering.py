@@ -115,7 +115,7 @@ def test_a_redirect_is_not_followed(connect: Connect, receiver: Receiver) -> Non
 
 
 def test_an_answer_that_does_not_come_is_given_up(connect: Connect, receiver: Receiver) -> None:
-    receiver.play = lambda _: receiver.freed.wait(30)
+    receiver.play = lambda _: receiver.hang()
     answer = deliver_one(connect(seconds=PATIENCE_SECONDS))
     assert answer == Answer(Reception.TRANSIENT, "timeout", f"{NAME} did not answer in time")
     assert len(receiver.got) == 1

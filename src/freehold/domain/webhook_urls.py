@@ -17,6 +17,7 @@ URL_LENGTH_MAX = 2_048
 HOST_LENGTH_MAX = 253  # RFC 1035, less the length of the root
 _PORTS = {"https": 443, "http": 80}
 _UNSAFE = re.compile(r'[^\x21-\x7e]|[\\"<>^`{|}]')  # RFC 3986 has none of them in a URL
+_NETLOC = re.compile(r"(?:\[[^\[\]]*\]|[^\[\]:]*)(?::[0-9]*)?")
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 # Names like 2130706433, 0x7f.1 or 127.1 are addresses to some readers (WHATWG URL, host parsing).
@@ -97,6 +98,8 @@ def _port(parts: SplitResult) -> int:
 
 def _host(parts: SplitResult) -> str:
     host = parts.hostname or ""
+    if not _NETLOC.fullmatch(parts.netloc):
+        raise ValueError("has a host that is none")
     if "[" in parts.netloc:
         return _v6(host)
     if _NUMERIC.fullmatch(host):

@@ -148,7 +148,7 @@ class WebhookTarget:
                     self._request(parcel, steps)
                 )
         except AddressForbidden:
-            return self._refused("address", "is not on the public internet"), True
+            return self._forbidden(), True
         except NameUnknown:
             return self._transient("name", "cannot be looked up"), False
         except TimeoutError:
@@ -211,8 +211,9 @@ class WebhookTarget:
     def _transient(self, code: str, what: str) -> Answer:
         return Answer(Reception.TRANSIENT, code, f"{self._url.host} {what}")
 
-    def _refused(self, code: str, what: str) -> Answer:
-        return Answer(Reception.REFUSED, code, f"{self._url.host} {what}")
+    def _forbidden(self) -> Answer:
+        what = "is not on the public internet" if self._url.is_secure else "is not in `allow`"
+        return Answer(Reception.REFUSED, "address", f"{self._url.host} {what}")
 
 
 class _Steps:
