@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, ip_address, ip_network
 from typing import Any
 
+import httpcore
 import pytest
 
 from freehold.adapters.system import SystemClock
@@ -41,7 +42,7 @@ def finding(*texts: str) -> Callable[[str, int], Any]:
 def connected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every address that is connected to."""
     found: list[str] = []
-    plain = connecting.httpcore.AnyIOBackend.connect_tcp
+    plain = httpcore.AnyIOBackend.connect_tcp
 
     async def noting(self: Any, host: str, *rest: Any, **named: Any) -> Any:
         found.append(host)

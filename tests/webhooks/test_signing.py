@@ -135,10 +135,7 @@ def test_ids_have_no_dot_and_differ() -> None:
     assert len(ids) == len(keys)
     assert all(one.startswith("msg_") and one.isascii() and "." not in one for one in ids)
     # Written down: a consumer remembers ids for months, whatever version made them.
-    assert (
-        webhook_id("cart:d:1:hold.expired.v1")
-        == "msg_" + hashlib.sha256(b"cart:d:1:hold.expired.v1").hexdigest()[:32]
-    )
+    assert webhook_id("cart:d:1:hold.expired.v1") == "msg_91d70bc786a4948fe90678d13771bc05"
 
 
 @pytest.mark.parametrize("length_bytes", [24, 32, 64])
