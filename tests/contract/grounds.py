@@ -41,6 +41,7 @@ REPORTS = (  # in the order in which they can be emptied
     *("summary_attempt", "send_attempt", "send", "mail", "report", "report_calendar"),
     *("unsubscribed", "unsubscribe_token"),
 )
+STRAYS = ("stray", "delivery_count")
 KEPT = ("retention", "forgotten", "prune_round")
 TABLES = {
     **{name: (f"{{s}}{name}", "id") for name in (*LEDGER, "guard", "pause")},
@@ -54,6 +55,8 @@ TABLES = {
     "send_attempt": ("{s}send_attempt", "send_id, attempt"),
     "report_calendar": ("{s}report_calendar", "tenant"),
     "unsubscribed": ("{s}unsubscribed", "tenant, recipient"),
+    "stray": ("{s}stray", "id"),
+    "delivery_count": ("{s}delivery_count", "minute_at, process"),
 }
 INSTANTS = (
     *("at", "logical_time", "leased_until"),
@@ -63,6 +66,7 @@ INSTANTS = (
     "hold_until",
 )
 TRUTHS = ("after_expired", "leased")
+SHA_256_LETTERS = 64  # a stray's digest; all others are 128-bit names
 OBJECTS = ("skipped", "lag_counts", "before_image", "tokens", "carry")
 
 _SERIAL = {"sqlite": "integer primary key", "postgres": "bigserial primary key"}
@@ -172,7 +176,7 @@ class SqlDoor:
             instant=_INSTANT[self.door.dialect], serial=_SERIAL[self.door.dialect]
         )
         drops = "drop table if exists contract_hold; drop table if exists companion_note;"
-        names += [f"{{s}}{name}" for name in KEPT]
+        names += [f"{{s}}{name}" for name in (*KEPT, *STRAYS)]
         self.door.script("".join(f"delete from {name}; " for name in names) + drops + tables)
 
 
@@ -183,7 +187,7 @@ def _plain(column: str, value: Any) -> Any:
     if column in INSTANTS or column.endswith("_at"):
         at = datetime.fromisoformat(value) if isinstance(value, str) else value
         return at.replace(tzinfo=UTC) if at.utcoffset() is None else at.astimezone(UTC)
-    if column == "digest":
+    if column == "digest" and len(str(value)) != SHA_256_LETTERS:
         return UUID(str(value))
     if column in TRUTHS:
         return bool(value)

@@ -28,6 +28,7 @@ from freehold.testing.contracts.rebuilding import RebuildingContract
 from freehold.testing.contracts.reports import FreezingContract, FrozenContract
 from freehold.testing.contracts.reviews import ReviewsContract
 from freehold.testing.contracts.straight import StraightContract
+from freehold.testing.contracts.strays import StraysContract
 from freehold.testing.contracts.windows import WindowsContract
 
 
@@ -136,4 +137,8 @@ class TestFreezing(FreezingContract):
 
 
 class TestFrozen(FrozenContract):
+    pass
+
+
+class TestStrays(StraysContract):
     pass

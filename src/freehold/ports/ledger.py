@@ -38,6 +38,7 @@ from freehold.ports.reviews import FailedAttempt, InReview, Reviews
 from freehold.ports.rulestates import RuleCondition, RuleState, RuleStates
 from freehold.ports.sends import Sends
 from freehold.ports.straight import StraightHolds
+from freehold.ports.strays import Strays
 from freehold.ports.summary import Summaries
 from freehold.ports.tenant_source import SourcedTenants, TenantRows
 from freehold.ports.unsubscribed import Unsubscribed
@@ -201,6 +202,11 @@ class Transaction(Protocol):
     @property
     def relay(self) -> Relay:
         """Return the outbox as the relay sees it."""
+        ...
+
+    @property
+    def strays(self) -> Strays:
+        """Return the payloads that nobody can read, and how much queues brought."""
         ...
 
     def holds(self, rule: Rule) -> Holds:

@@ -61,13 +61,18 @@ class Strays(Protocol):
     def record(self, queue: str, payloads: Sequence[Unreadable]) -> int:
         """Write down payloads that nobody can read; return how many are new.
 
-        At `STRAYS_MOST` open ones no new row is made; those that are there still count.
+        At `STRAYS_MOST` open ones no new row is made; those that are there still count, and one
+        that a person discarded stays discarded.
         Again: counts them once more, since a queue may well bring them once more.
         """
         ...
 
     def open(self, after_id: int, limit: int) -> Sequence[Stray]:
         """Read strays in review by id, those behind `after_id`."""
+        ...
+
+    def count_open(self, at_most: int) -> int:
+        """Count strays in review, and stop counting at `at_most`."""
         ...
 
     def find(self, stray_id: int) -> Stray | None:

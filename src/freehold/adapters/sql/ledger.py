@@ -33,6 +33,7 @@ from freehold.adapters.sql.sends import SqlSends
 from freehold.adapters.sql.session import Runner, Session
 from freehold.adapters.sql.statements import fill, load
 from freehold.adapters.sql.straight import SqlStraight
+from freehold.adapters.sql.strays import SqlStrays
 from freehold.adapters.sql.summaries import SqlSummaries
 from freehold.adapters.sql.tenant_source import SqlSourcedTenants, SqlTenantRows
 from freehold.adapters.sql.unsubscribed import SqlUnsubscribed
@@ -128,6 +129,11 @@ class SqlTransaction:
     def relay(self) -> SqlRelay:
         """Return the outbox as the relay sees it."""
         return SqlRelay(self._ledger.runner, self.now)
+
+    @property
+    def strays(self) -> SqlStrays:
+        """Return the payloads that nobody can read, and how much queues brought."""
+        return SqlStrays(self._ledger.runner, self.now)
 
     def holds(self, rule: Rule) -> SqlHolds:
         """Return the customer's rows under a rule."""
