@@ -154,7 +154,11 @@ class Client:
             data=request.form,
             files=request.files,
             params=request.parameters,
-            headers={"Accept": "application/json", **request.headers},
+            headers={
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+                **request.headers,
+            },
             extensions={"trace": self._trace},
         )
         response = self._http.send(built, stream=True)
@@ -242,7 +246,7 @@ def objects_of(value: Any) -> list[Mapping[str, Any]]:
 
 def _read(response: httpx.Response) -> Reply:
     content = bytearray()
-    for chunk in response.iter_bytes():
+    for chunk in response.iter_raw():  # as it came: what is packed may unpack to any length
         content += chunk
         if len(content) > _ANSWER_BYTES_MAX:
             break
