@@ -29,7 +29,7 @@ ALLOWED = {
     "tick": "the id of the tick's row",
     "found": "due rows seen",
     "new": "operations written, or tenants added",
-    "unreadable": "rows whose due cannot be read",
+    "unreadable": "rows whose due cannot be read, or messages that are none",
     "outcome": "how the scan ended",
     "late_seconds": "from the instant that the schedule names to the end of the scan",
     "released": "holds released",
@@ -53,6 +53,11 @@ ALLOWED = {
     "loop": "the loop that waits",
     "error": "the kind of trouble",
     "counts": "rows removed, by table",
+    "published": "operations named to the queue",
+    "unconfirmed": "messages without a confirm",
+    "delivered": "messages taken from the queue, or events taken by a target",
+    "redelivered": "messages that the queue had handed over before",
+    "passed_over": "messages that named nothing to do",
     "seen": "rows of the table of tenants",
     "changed": "tenants written with other values",
     "retired": "tenants that became inactive, since their row is gone",
@@ -74,6 +79,7 @@ ALLOWED = {
     "cost_micros": "what a call cost, in millionths of the currency's unit",
     "reason": "why",
     "trace_id": "the trace that the event belongs to",
+    "target": "the target's name",
 }
 # What ends a line, moves the cursor, or turns the direction of text, and what is no character.
 _UNSAFE = re.compile(

@@ -40,6 +40,8 @@ class SweepResult:
     """Counts of one sweep.
 
     Attributes:
+        forward_count: forwards whose lease was over, made ready again.
+        event_count: events that nobody waits for any more, published.
         troubles: steps that the database refused, each with its error.
     """
 
@@ -47,6 +49,8 @@ class SweepResult:
     buried_count: int = 0
     closed_count: int = 0
     forgotten_count: int = 0
+    forward_count: int = 0
+    event_count: int = 0
     troubles: list[tuple[str, DatabaseError]] = field(default_factory=list)
 
 
@@ -68,6 +72,7 @@ class Sweeper:
     telemetry: Telemetry = UNHEARD
     pruner: Pruner | None = None
     _cursors: dict[str, _Cursors] = field(default_factory=dict)
+    _waiting_after_id: int = 0
 
     def sweep(self, rules: Sequence[Rule]) -> SweepResult:
         """Do one round over all rules.
@@ -82,6 +87,7 @@ class Sweeper:
         for rule in rules:
             steps[f"review of {rule.name}"] = partial(self._close_settled, rule, result)
             steps[f"empty dues of {rule.name}"] = partial(self._look_at_empty, rule)
+        steps["forwards"] = partial(self._keep_forwards, result)
         steps |= {"workers": partial(self._forget_silent, result), "house": self.ledger.keep_house}
         if self.pruner is not None:
             steps["retention"] = self.pruner.go_on
@@ -128,6 +134,21 @@ class Sweeper:
     def _look_at_empty(self, rule: Rule) -> None:
         cursors = self._cursors.setdefault(rule.name, _Cursors())
         cursors.empty_due = self.scanner.scan_empty(rule, cursors.empty_due, PAGE)
+
+    def _keep_forwards(self, result: SweepResult) -> None:
+        """Take back forwards that somebody was lost with, and publish what nobody waits for.
+
+        Where no target is configured any more, no relay routes what waits.
+        """
+        with self.ledger.transaction() as tx:
+            result.forward_count = tx.relay.take_back(PAGE)
+            finished = tx.relay.publish_finished(self._waiting_after_id, PAGE)
+            result.event_count = finished.published_count
+            if not any(target.active for target in tx.relay.targets()):
+                unrouted = tx.relay.claim_unrouted(PAGE)
+                tx.relay.route(unrouted, [])
+                result.event_count += len(unrouted)
+        self._waiting_after_id = finished.after_id
 
     def _take(self, name: str, step: Callable[[], None], result: SweepResult) -> None:
         """Take one step; what it is refused is noted, and the next one taken."""

@@ -2,7 +2,7 @@
 
 *Invariants*: an event is told after the commit that it speaks of, or of a failure; no event holds
 guest data or a database's own words; the vocabulary is public, see docs/reference/telemetry.md.
-*Not here*: the events of reports (`telemetry_reports`); depths and ages, which are read and not told
+*Not here*: the events of reports and queues (`telemetry_reports`, `telemetry_queues`); depths and ages, which are read and not told
 (`ports.insight`).
 """
 
@@ -16,6 +16,19 @@ from typing import ClassVar, Protocol
 from freehold.domain.operations import Claim
 from freehold.domain.retries import FailureClass
 from freehold.ports.telemetry_event import Event, Level
+from freehold.ports.telemetry_queues import (
+    DeliveriesHandled,
+    Dispatched,
+    HintsMissing,
+    QueueFound,
+    QueueLost,
+)
+from freehold.ports.telemetry_relay import (
+    EventsForwarded,
+    TargetPaused,
+    TargetResumed,
+    TargetUnreachable,
+)
 from freehold.ports.telemetry_reports import (
     FactsFrozen,
     MailsFrozen,
@@ -34,17 +47,23 @@ __all__ = [
     "AttemptFailed",
     "BatchFinished",
     "DatabaseTrouble",
+    "DeliveriesHandled",
+    "Dispatched",
     "Event",
+    "EventsForwarded",
     "FactsFrozen",
     "GuardReleased",
     "GuardTripped",
     "HandlerHung",
+    "HintsMissing",
     "HoldsReleased",
     "Level",
     "MailUnwritable",
     "MailsFrozen",
     "OperationDied",
     "Pruned",
+    "QueueFound",
+    "QueueLost",
     "ReportsClosed",
     "RulePaused",
     "RuleResumed",
@@ -54,6 +73,9 @@ __all__ = [
     "SummaryEnded",
     "SummaryWithheld",
     "SweepFinished",
+    "TargetPaused",
+    "TargetResumed",
+    "TargetUnreachable",
     "Telemetry",
     "TenantsSynced",
     "TickFinished",
@@ -288,6 +310,11 @@ EVENTS: tuple[type[Event], ...] = (
     GuardReleased,
     DatabaseTrouble,
     Pruned,
+    Dispatched,
+    DeliveriesHandled,
+    QueueLost,
+    QueueFound,
+    HintsMissing,
     TenantsSynced,
     ReportsClosed,
     FactsFrozen,
@@ -297,6 +324,10 @@ EVENTS: tuple[type[Event], ...] = (
     TransportParked,
     SummaryEnded,
     SummaryWithheld,
+    EventsForwarded,
+    TargetUnreachable,
+    TargetPaused,
+    TargetResumed,
 )
 
 
