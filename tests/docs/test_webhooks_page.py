@@ -17,11 +17,12 @@ from freehold.adapters.webhook.connecting import CONNECT_SECONDS
 from freehold.adapters.webhook.signing import Signer, webhook_id
 from freehold.adapters.webhook.target import ANSWER_BYTES_MAX
 from freehold.bootstrap.brokers import open_targets
-from freehold.domain.forwards import WEBHOOK_DELAYS, TargetPolicy
+from freehold.domain.forwards import WEBHOOK_DELAYS, TargetKind, TargetPolicy
 from freehold.domain.forwards_next import PROBE_FIRST, PROBE_MOST, WAIT_MOST
 from freehold.inbox import create_table_sql
 from freehold.settings import load_settings
 from freehold.settings.values_brokers import WEBHOOK_PORTS, WebhookSettings
+from freehold.settings.values_report import Secret
 from tests.unit.test_settings import LEAST
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "webhooks.md").read_text()
@@ -70,8 +71,8 @@ def test_the_receiver_takes_an_event_once(secret: str) -> None:
     with closing(sqlite3.connect("customer.db")) as connection:
         connection.executescript(create_table_sql("sqlite"))
         connection.execute("create table offers (hold_key text)")
+        headers = Signer([secret]).headers("a:b:1:hold.expired.v1", BODY, datetime.now(UTC))
         for _ in range(2):
-            headers = Signer([secret]).headers("a:b:1:hold.expired.v1", BODY, datetime.now(UTC))
             assert receive(headers, BODY, secret, connection) == 204
         forged = BODY.replace(b'"7"', b'"8"')
         assert receive(headers, forged, secret, connection) == 401
@@ -79,16 +80,16 @@ def test_the_receiver_takes_an_event_once(secret: str) -> None:
 
 
 def test_the_figures_are_those_of_the_code() -> None:
-    settings = WebhookSettings.__dataclass_fields__
+    usual = WebhookSettings(Secret("url"), Secret("secret"))
     delays = [int(one.total_seconds()) for one in WEBHOOK_DELAYS]
     assert delays == [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400]
     assert "5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 14 h" in PAGE
-    assert (settings["timeout"].default.total_seconds(), "`timeout` (15 s)" in PAGE) == (15, True)
-    assert (settings["concurrency"].default, "`concurrency` (8)" in PAGE) == (8, True)
+    assert (usual.timeout.total_seconds(), "`timeout` (15 s)" in PAGE) == (15, True)
+    assert (usual.concurrency, "`concurrency` (8)" in PAGE) == (8, True)
     assert (WEBHOOK_PORTS, "(443 and 8443)" in PAGE) == ((443, 8443), True)
     assert (ANSWER_BYTES_MAX, "4 kB" in PAGE) == (4_096, True)
     assert (WAIT_MOST.total_seconds(), "an hour at most" in PAGE) == (3_600, True)
-    assert TargetPolicy.__dataclass_fields__["pause_after"].default.days == 1
+    assert TargetPolicy("crm", TargetKind.WEBHOOK).pause_after.days == 1
     assert (PROBE_FIRST.seconds, PROBE_MOST.seconds, "1, 2, 4 ... 60" in PAGE) == (1, 60, True)
     assert CONNECT_SECONDS < 15
     assert len(webhook_id("x")) == len("msg_") + 32
