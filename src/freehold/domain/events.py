@@ -9,6 +9,7 @@ Source: https://github.com/cloudevents/spec, version 1.0.2, JSON event format.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,14 @@ from uuid import UUID
 
 from freehold.domain.names import operation_key
 
+# What CloudEvents allows in no attribute: nothing at all, control characters, noncharacters.
+_NO_SUBJECT = re.compile(
+    r"\A\Z|[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef"
+    + "".join(
+        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
+    )
+    + "]"
+)
 TARGET_PREFIX = "target"  # of the keys of events about a target, where others have their rule
 
 
@@ -68,15 +77,19 @@ class Event:
 
 
 def cloud_event(event: Event) -> str:
-    """Write the event as CloudEvents JSON, the same bytes at every call."""
+    """Write the event as CloudEvents JSON, the same bytes at every call.
+
+    A key that may be no attribute of CloudEvents stands in the data alone.
+    """
     about = "targets" if event.is_about_target else "rules"
     name = event.hold_key if event.is_about_target else event.rule
+    subject = {} if _NO_SUBJECT.search(event.hold_key) else {"subject": event.hold_key}
     envelope = {
         "specversion": "1.0",
         "id": event.event_key,
         "type": event.type.value,
         "source": f"/freehold/{about}/{name}",
-        "subject": event.hold_key,
+        **subject,
         "time": event.at.isoformat(),
         "datacontenttype": "application/json",
         "data": _of_target(event) if event.is_about_target else _of_hold(event),
