@@ -42,6 +42,7 @@ REPORTS = (  # in the order in which they can be emptied
     *("unsubscribed", "unsubscribe_token"),
 )
 STRAYS = ("stray", "delivery_count")
+FORWARDS = ("forward_attempt", "forward", "target_pause", "target")  # in the order of emptying
 KEPT = ("retention", "forgotten", "prune_round")
 TABLES = {
     **{name: (f"{{s}}{name}", "id") for name in (*LEDGER, "guard", "pause")},
@@ -56,6 +57,9 @@ TABLES = {
     "report_calendar": ("{s}report_calendar", "tenant"),
     "unsubscribed": ("{s}unsubscribed", "tenant, recipient"),
     "stray": ("{s}stray", "id"),
+    "forward": ("{s}forward", "event_id, target"),
+    "forward_attempt": ("{s}forward_attempt", "event_id, target, replay_count, attempt"),
+    "target_pause": ("{s}target_pause", "id"),
     "delivery_count": ("{s}delivery_count", "minute_at, process"),
 }
 INSTANTS = (
@@ -137,6 +141,30 @@ class SqlDoor:
     def remove_hold(self, key: int) -> None:
         assert self.door.execute("delete from contract_hold where id = :id", id=key) == 1
 
+    def add_event(self, key: int, *, state: str = "pending", rule: str = "r") -> None:
+        at = self.door.ledger(NOW)
+        over = "overriding system value" if self.door.dialect == "postgres" else ""
+        self.door.execute(
+            "insert into {s}outbox (id, type, operation_id, rule, tenant, hold_key, digest,"
+            f" generation, due_at, at, tokens, carry, state) {over} values (:id, 'hold.expired.v1', :id,"
+            " :rule, 't', :key, :digest, 1, :at, :at, :tokens, :carry, :state)",
+            id=key,
+            rule=rule,
+            key=str(key),
+            digest=str(UUID(int=key)),
+            at=at,
+            tokens='{"token": "a"}',
+            carry='{"tenant": null}',
+            state=state,
+        )
+
+    def remove_event(self, key: int) -> None:
+        assert self.door.execute("delete from {s}outbox where id = :id", id=key) == 1
+
+    def end_forward(self, key: int, state: str) -> None:
+        sql = "update {s}forward set state = :state, ended_at = changed_at where event_id = :id"
+        assert self.door.execute(sql, state=state, id=key)
+
     def suppress_changes(self) -> None:
         self._trigger("before", "select raise(ignore)", "return null")
 
@@ -176,7 +204,7 @@ class SqlDoor:
             instant=_INSTANT[self.door.dialect], serial=_SERIAL[self.door.dialect]
         )
         drops = "drop table if exists contract_hold; drop table if exists companion_note;"
-        names += [f"{{s}}{name}" for name in (*KEPT, *STRAYS)]
+        names += [f"{{s}}{name}" for name in (*KEPT, *STRAYS, *FORWARDS)]
         self.door.script("".join(f"delete from {name}; " for name in names) + drops + tables)
 
 

@@ -31,7 +31,7 @@ class RawDoor(Protocol):
         """Read one of the ledger's tables in the order of writing.
 
         Args:
-            table: its bare name: operation, record, attempt, tally, outbox, tick, worker, action; or `note`: the table
+            table: its bare name, such as operation or outbox; or `note`: the table
                 `companion_note` (side, id, status, all text) that companions may write.
 
         Returns:
@@ -57,6 +57,18 @@ class RawDoor(Protocol):
 
     def remove_hold(self, key: int) -> None:
         """Delete a row."""
+        ...
+
+    def add_event(self, key: int, *, state: str = "pending", rule: str = "r") -> None:
+        """Add an event of type `hold.expired.v1` and tenant `t`, made at `NOW`; the key is its id."""
+        ...
+
+    def remove_event(self, key: int) -> None:
+        """Delete an event."""
+        ...
+
+    def end_forward(self, key: int, state: str) -> None:
+        """Bring all forwards of an event to one of their ends."""
         ...
 
     def suppress_changes(self) -> None:
