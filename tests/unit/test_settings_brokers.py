@@ -166,8 +166,14 @@ def test_what_a_queue_is_refused_for(table: str, expected: str) -> None:
             HOOK.replace("https", "http") + "insecure = true\nports = [80]",
             "targets[0].insecure takes http: into the networks of allow only, and there are none",
         ),
-        (HOOK.replace("crm.test/", "crm.test:22/"), "names port 22; ports allows 443, 8443"),
-        (HOOK.replace("//crm", "//u:s3cret@crm"), "holds a user, which is not sent"),
+        (
+            HOOK.replace("crm.test/", "crm.test:22/"),
+            "targets[0].url must use one of the ports 443, 8443",
+        ),
+        (
+            HOOK.replace("//crm", "//u:s3cret@crm"),
+            "targets[0].url must have no user and no password",
+        ),
         (f'{HOOK}allow = ["10.0.0.1/8"]', "'10.0.0.1/8' is no network"),
         (f'{HOOK}allow = ["0.0.0.0/0"]', "is every address there is"),
         (

@@ -269,6 +269,13 @@ def test_a_target_that_leaves_within_a_batch_spends_attempts(
     assert [answer.code for answer in answers] == ["200", "connect"]
 
 
+def test_after_a_goodbye_nothing_more_is_sent(connect: Connect, receiver: Receiver) -> None:
+    receiver.play = answering(410)
+    answers = connect(concurrency=2).deliver([parcel(n) for n in range(6)])
+    assert {answer.reception for answer in answers} == {Reception.GONE}
+    assert (len(answers), len(receiver.got)) == (6, 2)
+
+
 def test_a_closed_target_opens_again(connect: Connect) -> None:
     target = connect()
     assert deliver_one(target).reception is Reception.ACCEPTED

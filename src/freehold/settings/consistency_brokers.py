@@ -7,18 +7,18 @@ whoever opens the queue or target judges that.
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from ipaddress import ip_network
 from urllib.parse import SplitResult, urlsplit
 
 from freehold.domain.events import EventType
+from freehold.domain.webhook_secrets import read_webhook_secret
+from freehold.domain.webhook_urls import read_webhook_url
 from freehold.settings.notation import Finding, suggestion
 from freehold.settings.shape_brokers import QueueShape, TargetShape, keys_of
 
-SCHEMES = {"rabbitmq": ("amqp", "amqps"), "nats": ("nats", "tls"), "webhook": ("https",)}
-SECRET_PREFIX = "whsec_"  # noqa: S105 - what stands before a secret
-SECRET_BYTES = range(24, 65)  # Source: Standard Webhooks 1.0.0, "Signature scheme"
+SCHEMES = {"rabbitmq": ("amqp", "amqps"), "nats": ("nats", "tls")}
 _UNWRITABLE = re.compile(r"[\x00-\x20\x7f-\uffff]")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _STREAM = re.compile(r"[A-Za-z0-9_-]{1,200}")  # JetStream refuses dots
@@ -126,34 +126,19 @@ def _webhook(target: TargetShape) -> Iterator[Finding]:
     yield from _one_of(target, "old_secret")
     for key in ("secret", "old_secret"):
         value = getattr(target, key)
-        if value is not None and not is_signing_secret(value):
-            yield Finding(key, "must be whsec_ and base64 of 24 to 64 bytes")
+        if value is not None:
+            yield from _reading(key, read_webhook_secret, value)
     yield from _allow(target)
     if target.url is not None:
-        yield from _webhook_url(target, target.url)
+        read = partial(read_webhook_url, ports=target.ports, insecure=target.insecure)
+        yield from _reading("url", read, target.url)
 
 
-def is_signing_secret(text: str) -> bool:
-    """Tell whether a text is a secret of Standard Webhooks."""
+def _reading(key: str, read: Callable[[str], object], text: str) -> Iterator[Finding]:
     try:
-        key = b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
-    except ValueError:
-        return False
-    return text.startswith(SECRET_PREFIX) and len(key) in SECRET_BYTES
-
-
-def _webhook_url(target: TargetShape, url: str) -> Iterator[Finding]:
-    schemes = (*SCHEMES["webhook"], *(("http",) if target.insecure else ()))
-    yield from _url("url", url, schemes)
-    parts = _parts(url)
-    if parts is None:
-        return
-    if parts.username is not None:
-        yield Finding("url", "holds a user, which is not sent; the signature says who we are")
-    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
-    if parts.scheme in schemes and port not in target.ports:
-        known = ", ".join(map(str, target.ports))
-        yield Finding("url", f"names port {port}; ports allows {known}")
+        read(text)
+    except ValueError as error:
+        yield Finding(key, str(error))
 
 
 def _allow(target: TargetShape) -> Iterator[Finding]:

@@ -6,8 +6,6 @@ Source: Standard Webhooks 1.0.0, https://github.com/standard-webhooks/standard-w
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,9 +13,8 @@ from datetime import datetime
 from standardwebhooks.webhooks import Webhook
 
 from freehold.domain.errors import UsageError
+from freehold.domain.webhook_secrets import PREFIX, read_webhook_secret
 
-PREFIX = "whsec_"  # of a secret
-SECRET_BYTES = (24, 64)  # "Signature scheme" of the standard: at least, at most
 _ID_LENGTH = 32  # hex digits: 128 bits
 
 
@@ -55,14 +52,9 @@ class Signer:
 
 
 def _key(secret: str) -> bytes:
-    least, most = SECRET_BYTES
     try:
-        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
-    if not secret.startswith(PREFIX) or not least <= len(key) <= most:
+        return read_webhook_secret(secret)
+    except ValueError as error:
         raise UsageError(
-            f"A webhook's secret must be {PREFIX} and base64 of {least} to {most} bytes; "
-            f'make one with: echo "{PREFIX}$(openssl rand -base64 32)".'
-        )
-    return key
+            f'A webhook\'s secret {error}; make one with: echo "{PREFIX}$(openssl rand -base64 32)".'
+        ) from None

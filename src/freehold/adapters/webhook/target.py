@@ -133,6 +133,9 @@ class WebhookTarget:
             answers += [answer for answer, _ in found]
             if start == 0 and not any(reached for _, reached in found):
                 raise TargetAway(found[0][0].reason)
+            gone = next((one for one in answers if one.reception is Reception.GONE), None)
+            if gone is not None:  # what was not sent yet is not sent any more
+                return answers + [gone] * (len(parcels) - len(answers))
         return answers
 
     async def _post(self, parcel: Parcel) -> tuple[Answer, bool]:
