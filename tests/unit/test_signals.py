@@ -5,6 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
+
+from freehold.entrypoints.signals import on_signals
 
 # The main thread waits for an hour; the signal is handed to another thread on purpose.
 TO_ANOTHER_THREAD = """
@@ -13,7 +16,6 @@ from freehold.adapters.system import StopRequest
 from freehold.entrypoints.signals import on_signals
 
 stop, waiting = StopRequest(), threading.Event()
-on_signals(stop.stop)
 
 def other():
     waiting.wait()
@@ -21,7 +23,8 @@ def other():
 
 threading.Thread(target=other, daemon=True).start()
 threading.Timer(0.05, waiting.set).start()
-print(stop.wait(3600))
+with on_signals(stop.stop):
+    print(stop.wait(3600))
 """
 
 AGAIN = """
@@ -30,14 +33,14 @@ from freehold.adapters.system import StopRequest
 from freehold.entrypoints.signals import SAME_WISH_SECONDS, on_signals
 
 stop = StopRequest()
-on_signals(stop.stop)
-for _ in range(2):
-    os.kill(os.getpid(), signal.{name})  # one wish, said twice
-assert stop.wait(10)
-print("asked", flush=True)
-time.sleep(SAME_WISH_SECONDS)
-os.kill(os.getpid(), signal.{name})
-time.sleep(10)
+with on_signals(stop.stop):
+    for _ in range(2):
+        os.kill(os.getpid(), signal.{name})  # one wish, said twice
+    assert stop.wait(10)
+    print("asked", flush=True)
+    time.sleep(SAME_WISH_SECONDS)
+    os.kill(os.getpid(), signal.{name})
+    time.sleep(10)
 """
 
 
@@ -57,3 +60,12 @@ def test_a_later_signal_ends_the_process() -> None:
         ended = ran(AGAIN.format(name=name))
         number = signal.Signals[name].value
         assert (ended.returncode, ended.stdout) == (128 + number, "asked\n"), ended.stderr
+
+
+def test_everything_is_as_it_was_behind_the_block() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    with on_signals(lambda: None):
+        assert "signals" in {one.name for one in threading.enumerate()}
+    assert before == [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    assert "signals" not in {one.name for one in threading.enumerate()}
+    assert signal.set_wakeup_fd(-1) == -1

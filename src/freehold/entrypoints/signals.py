@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from freehold.adapters.system import SystemClock
 
@@ -18,10 +19,11 @@ _AT_ONCE = 64  # signals read in one go
 _KILLED = 128  # what shells add to the number of the signal that ended a process
 
 
+@contextmanager
 def on_signals(
     ask_to_stop: Callable[[], None], numbers: Sequence[int] = (signal.SIGTERM, signal.SIGINT)
-) -> None:
-    """Drain at the first of these signals; let a later one end the process at once.
+) -> Iterator[None]:
+    """Within the block, drain at the first of these signals; let a later one end the process.
 
     A handler of Python's runs in the main thread once that executes Python again. Does the system
     hand the signal to another thread, or just before the main thread begins to wait, then nothing
@@ -35,13 +37,22 @@ def on_signals(
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     listener = threading.Thread(
         target=_listen, args=(reader, ask_to_stop), name="signals", daemon=True
     )
     listener.start()
-    for number in numbers:
-        signal.signal(number, lambda *_: None)  # without a handler there is no wake-up
+    woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    # Without a handler of Python's there is no wake-up.
+    handlers = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(woken)
+        os.close(writer)  # the listener reads the end
+        listener.join()
+        os.close(reader)
 
 
 def _listen(reader: int, ask_to_stop: Callable[[], None]) -> None:

@@ -289,7 +289,7 @@ def run(
     with call.ledger(settings):
         pass
     stop = StopRequest()
-    on_signals(stop.stop)
+    context.with_resource(on_signals(stop.stop))
     done = report_once(settings, Onwards(), UNHEARD, MailBudget(limit, seconds), stop)
     call.show(reported_data(done), lambda: typer.echo(reported_text(done)))
     require_done(done, stopping=stop.stopping)

@@ -103,12 +103,12 @@ def main() -> None:
     """Run the shop on the database named first until SIGTERM, or until its parent is gone."""
     stop = StopRequest()
     parent = os.getppid()
-    on_signals(stop.stop, [signal.SIGTERM])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal's whole group; the demo decides
-    shop = Shop(Path(sys.argv[1]))
-    while not stop.wait(PAUSE_SECONDS) and os.getppid() == parent:
-        shop.step()
-    shop.close()
+    with on_signals(stop.stop, [signal.SIGTERM]):
+        shop = Shop(Path(sys.argv[1]))
+        while not stop.wait(PAUSE_SECONDS) and os.getppid() == parent:
+            shop.step()
+        shop.close()
 
 
 if __name__ == "__main__":

@@ -99,7 +99,11 @@ class Stage:
 
     def run(self, seconds: float | None) -> None:
         """Start shop and service, and show them until the time is over or Ctrl-C."""
-        on_signals(self.stop.stop)
+        with on_signals(self.stop.stop):
+            self._start()
+            self._show(seconds)
+
+    def _start(self) -> None:
         self._shop = subprocess.Popen(  # noqa: S603 - our own module, our own file
             [sys.executable, "-m", "freehold.entrypoints.demo.shop", str(self.database)]
         )
@@ -109,7 +113,6 @@ class Stage:
             target=self._service.run, args=([Role.SCAN, Role.WORK, Role.REPORT],), name="service"
         )
         self._thread.start()
-        self._show(seconds)
 
     @property
     def database(self) -> Path:
