@@ -184,6 +184,16 @@ class QueueAway(FreeholdError):
     exit_code = ExitCode.UNREACHABLE
 
 
+class QueueUnfit(QueueAway):
+    """The broker is there, and is not as a queue of hints needs it, or does not let us in.
+
+    Again: helps after a person has mended it; until then the ledger does without, as when it is
+    away.
+    """
+
+    exit_code = ExitCode.REFUSED
+
+
 class TargetAway(FreeholdError):
     """A target of events cannot be reached at all; the outbox still holds every event.
 
