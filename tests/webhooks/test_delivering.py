@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,15 @@ NOW = datetime(2026, 3, 29, 12, tzinfo=UTC)
 def deliver_one(target: WebhookTarget) -> Answer:
     (answer,) = target.deliver([parcel()])
     return answer
+
+
+def impatient(connect: Connect, **how: Any) -> WebhookTarget:
+    """Return a target that is connected already, so that a busy host cannot be too slow for it."""
+    target = connect(**how)
+    size = how.get("concurrency", 1)
+    assert {one.code for one in target.deliver([parcel()] * size)} == {"204"}
+    target._seconds = PATIENCE_SECONDS
+    return target
 
 
 def test_a_parcel_arrives_whole(connect: Connect, receiver: Receiver) -> None:
@@ -115,10 +125,11 @@ def test_a_redirect_is_not_followed(connect: Connect, receiver: Receiver) -> Non
 
 
 def test_an_answer_that_does_not_come_is_given_up(connect: Connect, receiver: Receiver) -> None:
+    target = impatient(connect)
     receiver.play = lambda _: receiver.hang()
-    answer = deliver_one(connect(seconds=PATIENCE_SECONDS))
+    answer = deliver_one(target)
     assert answer == Answer(Reception.TRANSIENT, "timeout", f"{NAME} did not answer in time")
-    assert len(receiver.got) == 1
+    assert len(receiver.got) == 2
 
 
 def _dripping(receiver: Receiver, head: bytes) -> Callable[[Any], None]:
@@ -132,8 +143,8 @@ def _dripping(receiver: Receiver, head: bytes) -> Callable[[Any], None]:
 
 
 def test_a_dripping_head_has_no_more_time_than_any(connect: Connect, receiver: Receiver) -> None:
+    target = impatient(connect)
     receiver.play = _dripping(receiver, b"HTTP/1.1 200 OK\r\nX-Slow: ")
-    target = connect(seconds=PATIENCE_SECONDS)
     begun_at = time.monotonic()
     assert deliver_one(target).code == "timeout"
     assert time.monotonic() - begun_at < target.seconds_most
@@ -143,7 +154,7 @@ def test_a_dripping_body_does_not_take_back_its_status(
     connect: Connect, receiver: Receiver
 ) -> None:
     receiver.play = _dripping(receiver, b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-    target = connect(seconds=PATIENCE_SECONDS)
+    target = connect()
     begun_at = time.monotonic()
     assert deliver_one(target).reception is Reception.ACCEPTED
     assert time.monotonic() - begun_at < target.seconds_most
@@ -154,8 +165,38 @@ def test_steps_without_an_end_have_no_more_time(connect: Connect, receiver: Rece
         while not receiver.freed.wait(0.01):
             handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\n\r\n")
 
+    target = impatient(connect)
     receiver.play = play
-    assert deliver_one(connect(seconds=PATIENCE_SECONDS)).code == "timeout"
+    assert deliver_one(target).code == "timeout"
+
+
+def test_a_batch_that_hangs_ends_in_its_time(connect: Connect, receiver: Receiver) -> None:
+    target = impatient(connect, concurrency=2)
+    receiver.play = lambda _: receiver.hang()
+    begun_at = time.monotonic()
+    parcels = [parcel(number) for number in range(target.batch_most)]
+    answers = target.deliver(parcels)
+    assert time.monotonic() - begun_at < target.seconds_most
+    assert [answer.reception for answer in answers] == [Reception.TRANSIENT] * len(parcels)
+
+
+def test_so_many_are_under_way_at_once_and_no_more(connect: Connect, receiver: Receiver) -> None:
+    together = threading.Barrier(4, timeout=20)
+    under_way: set[int] = set()
+    most: list[int] = []
+
+    def play(handler: Any) -> None:
+        under_way.add(id(handler))
+        together.wait()  # comes back only while four are here
+        most.append(len(under_way))
+        together.wait()
+        under_way.discard(id(handler))
+        answering(204)(handler)
+
+    receiver.play = play
+    answers = connect(concurrency=4, seconds=25.0).deliver([parcel(n) for n in range(8)])
+    assert {answer.code for answer in answers} == {"204"}
+    assert max(most) == 4
 
 
 def test_of_a_huge_answer_little_is_read(connect: Connect, receiver: Receiver) -> None:

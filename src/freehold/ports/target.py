@@ -18,7 +18,8 @@ class Parcel:
     """One event on its way.
 
     Attributes:
-        event_key: what a consumer knows a repeat by; CloudEvents `id`, `webhook-id`, message id.
+        event_key: what a consumer knows a repeat by; CloudEvents `id`, message id; a webhook's id is
+            made of it.
         type: of the event; the last part of routing keys and subjects.
         rule: empty for an event about no hold.
         body: CloudEvents 1.0 JSON in UTF-8, the same at every attempt.
