@@ -63,6 +63,16 @@ where o.ctid = any (array(
       and c.available_at >= :floor and c.available_at <= :now
     order by c.available_at, c.id limit :limit for update skip locked))
 
+-- name: still_ready
+-- Purpose: read named operations as far as they are claimable, to name them again.
+-- Caller: adapters.sql.operations, the dispatcher
+-- Index: the primary key
+select o.id, o.rule, o.digest, o.hold_key, o.due_at, o.available_at, o.attempt + 1
+from {s}operation o
+where o.id = any (:ids::bigint[]) and o.window_until is null
+  and o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now
+order by o.available_at, o.id
+
 -- name: claim_these
 -- Purpose: lock named operations as far as they are still claimable, or leased under the token.
 -- Caller: adapters.sql.operations, while a batch is bisected and under a lease
@@ -71,7 +81,8 @@ select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.a
        o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
 from {s}operation o
 where o.id = any (:ids::bigint[])
-  and ((o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now)
+  and ((o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now
+        and (o.window_until is null or :with_windows::boolean))
        or (o.state = 'leased' and o.lease_token = :lease_token::bigint))
 for update skip locked
 

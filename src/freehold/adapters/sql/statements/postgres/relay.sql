@@ -128,3 +128,9 @@ set state = 'ready', attempt = f.attempt + 1, leased_until = null, available_at 
 from unnest(:c0::bigint[], :c1::text[]) as d (event_id, target)
 where f.event_id = any (array[d.event_id]) and f.target = any (array[d.target])
   and f.state not in ('ready', 'retrying', 'dead', 'discarded', 'delivered')
+
+-- name: waiting_page
+-- Purpose: page through waiting events, to look for one that nothing is owed of any more.
+-- Caller: adapters.sql.relay, once a sweep
+-- Index: outbox_pending
+select e.id from {s}outbox e where e.state = 'pending' and e.id > :after_id order by e.id limit :limit

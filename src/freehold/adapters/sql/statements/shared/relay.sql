@@ -71,12 +71,6 @@ values (:type, :operation_id, '', null, :name, :digest, 1, :paused_at, :now, '{}
              then 'pending' else 'kept' end)
 on conflict (operation_id, type) do nothing
 
--- name: waiting_page
--- Purpose: page through waiting events, to look for one that nothing is owed of any more.
--- Caller: adapters.sql.relay, once a sweep
--- Index: outbox_pending
-select e.id from {s}outbox e where e.state = 'pending' and e.id > :after_id order by e.id limit :limit
-
 -- name: settle_forward
 -- Purpose: write down what became of one hand-over that did not arrive, fenced by its lease.
 -- Caller: adapters.sql.relay

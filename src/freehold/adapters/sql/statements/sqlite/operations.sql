@@ -54,6 +54,17 @@ where o.rule = :rule and o.window_until is null and o.state in ('ready', 'retryi
   and o.available_at >= :floor and o.available_at <= :now
 order by o.available_at, o.id limit :limit
 
+-- name: still_ready
+-- Purpose: read named operations as far as they are claimable, to name them again.
+-- Differs: the batch arrives as JSON.
+-- Caller: adapters.sql.operations, the dispatcher
+-- Index: the primary key; the plus keeps the instant from choosing another
+select o.id, o.rule, o.digest, o.hold_key, o.due_at, o.available_at, o.attempt + 1
+from {s}operation o
+where o.id in (select value from json_each(:ids)) and o.window_until is null
+  and +o.state in ('ready', 'retrying', 'deferred') and +o.available_at <= :now
+order by o.available_at, o.id
+
 -- name: claim_these
 -- Purpose: read named operations as far as they are still claimable, or leased under the token.
 -- Differs: no row locks; the transaction is the only writer.
@@ -63,7 +74,8 @@ select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.due_at, o.generation, o.a
        o.attempt, o.deferrals, o.lease_token, o.available_at, o.fingerprint
 from {s}operation o
 where o.id in (select value from json_each(:ids))
-  and ((o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now)
+  and ((o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now
+        and (o.window_until is null or :with_windows))
        or (o.state = 'leased' and o.lease_token = :lease_token))
 
 -- name: still_leased

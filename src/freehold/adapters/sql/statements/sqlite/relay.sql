@@ -124,3 +124,11 @@ update {s}forward
 set state = 'ready', attempt = attempt + 1, leased_until = null, available_at = :now,
     failure_class = 'transient', reason = :reason, changed_at = :now
 where event_id = :c0 and target = :c1 and +state = 'leased'
+
+-- name: waiting_page
+-- Purpose: page through waiting events, to look for one that nothing is owed of any more.
+-- Differs: the index is named, for statistics of a time when most events waited prefer the key.
+-- Caller: adapters.sql.relay, once a sweep
+-- Index: outbox_pending
+select e.id from {s}outbox e indexed by {s}outbox_pending
+where e.state = 'pending' and e.id > :after_id order by e.id limit :limit

@@ -1,0 +1,42 @@
+"""The place where the relay works here: a fresh database of each kind, under a clock that tests set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.conftest import place_of
+from tests.conftest import DATABASES, POSTGRES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.behaviour.place import Place
+    from tests.servers import Servers
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let time limits come by a signal: the other kind is a thread, and forks want one."""
+    for item in items:
+        if item.path.is_relative_to(__file__.rpartition("/")[0]):
+            item.add_marker(pytest.mark.timeout(method="signal"), append=False)
+
+
+@pytest.fixture(params=DATABASES)
+def place(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Place]:
+    """A place on every database in turn."""
+    yield from place_of(request.param, servers, tmp_path)
+
+
+@pytest.fixture(params=POSTGRES)
+def pg(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Place]:
+    """A place on each PostgreSQL in turn."""
+    yield from place_of(request.param, servers, tmp_path)
+
+
+@pytest.fixture(params=DATABASES[:2])
+def one_place(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Place]:
+    """A place on SQLite, and on the machine's PostgreSQL."""
+    yield from place_of(request.param, servers, tmp_path)
