@@ -193,6 +193,9 @@ def test_a_slow_name_server_has_no_more_time_and_one_thread(
     assert asked == [NAME]
     assert threading.active_count() <= before_count + 1
     target.close()
+    with pytest.raises(TargetAway, match="cannot be reached in time"):
+        target.deliver([parcel()])  # what was asked before is left behind
+    assert asked == [NAME, NAME]
 
 
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"])

@@ -54,6 +54,7 @@ def test_a_parcel_arrives_whole(connect: Connect, receiver: Receiver) -> None:
 @pytest.mark.parametrize(
     ("status", "reception"),
     [
+        (101, Reception.REFUSED),
         (200, Reception.ACCEPTED),
         (202, Reception.ACCEPTED),
         (204, Reception.ACCEPTED),
@@ -247,6 +248,14 @@ def test_a_connection_that_breaks_tells_nothing(
     answer = deliver_one(connect())
     assert (answer.reception, answer.code) == (Reception.TRANSIENT, "broken")
     assert len(receiver.got) == 1  # not repeated by us
+
+
+def test_whoever_wants_another_protocol_gets_none(connect: Connect, receiver: Receiver) -> None:
+    receiver.play = answering(101, Upgrade="websocket", Connection="upgrade")
+    target = connect()
+    assert deliver_one(target).code in {"101", "broken"}  # h11 knows that we asked for none
+    receiver.play = answering(204)
+    assert deliver_one(target).code == "204"
 
 
 def test_answers_are_in_the_order_of_parcels(connect: Connect, receiver: Receiver) -> None:

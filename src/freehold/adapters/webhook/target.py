@@ -15,6 +15,7 @@ import asyncio
 import ssl
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import partial
 
 import httpcore
 
@@ -82,7 +83,9 @@ class WebhookTarget:
         self._clock = clock
         self._seconds = seconds
         self._concurrency = concurrency
-        self._network = GuardedNetwork(allow, insecure=not self._url.is_secure, look_up=look_up)
+        self._network = partial(
+            GuardedNetwork, allow, insecure=not self._url.is_secure, look_up=look_up
+        )
         self._tls = _tls(ca_file)
         self._runner: asyncio.Runner | None = None
         self._pool: httpcore.AsyncConnectionPool | None = None
@@ -198,7 +201,7 @@ class WebhookTarget:
                 ssl_context=self._tls,
                 max_connections=self._concurrency,
                 keepalive_expiry=IDLE_SECONDS,
-                network_backend=self._network,
+                network_backend=self._network(),
             )
         return self._pool
 
