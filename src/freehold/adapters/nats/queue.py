@@ -1,0 +1,356 @@
+"""The queue of hints over a work-queue stream of JetStream and one durable pull consumer.
+
+*Invariants*: a message leaves the stream only when it was acknowledged, or after its copy among the
+dead letters was confirmed; what a lost connection handed over is forgotten, since JetStream hands it
+over again.
+
+A repeat is never dropped: every call of `publish` names its messages anew in `Nats-Msg-Id`, so that
+JetStream drops what this call itself sends twice, after a connection was lost under it, and nothing
+else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from nats.aio.msg import Msg
+from nats.js.api import Header
+
+from freehold.adapters.nats.address import read_addresses, trust
+from freehold.adapters.nats.link import (
+    CONNECT_SECONDS,
+    NOBODY,
+    REQUEST_SECONDS,
+    SILENCE,
+    Link,
+    LinkLost,
+    LinkRefused,
+    Post,
+    Pull,
+    Said,
+)
+from freehold.adapters.nats.loop import LoopThread
+from freehold.adapters.nats.topology import (
+    SECOND,
+    dead_stream,
+    declare_consumer,
+    declare_stream,
+    hints_stream,
+    worker,
+)
+from freehold.domain.errors import QueueAway, QueueUnfit
+from freehold.domain.messages import Message, read_message, write_message
+from freehold.ports.queue import Delivery, Disposition
+
+T = TypeVar("T")
+
+WORKER = "workers"  # the consumer that all workers share
+# Twice the lease of a batch (`application.work`): whoever still has a message then is dead or stuck.
+# A killed worker's messages come again after it, and the dispatcher's sweep is sooner.
+ACK_WAIT_SECONDS = 120.0
+# JetStream bounds what all workers together hold, so that a killed one must not use it up alone.
+WORKERS_MOST = 20
+DECLARE_SECONDS = 6 * REQUEST_SECONDS
+# Of a request "without waiting": a consumer at its bound of unsettled messages does not answer it at
+# all, and with an end of its own it waits for that end even when nothing is there. Measured with
+# nats-server 2.15.1.
+BLOCKED_SECONDS = 0.5
+# How much later than promised a waiting request may be ended, which JetStream always does: after
+# that the server is gone.
+LATE_SECONDS = 2.0
+GRACE_SECONDS = 1.0  # between the bounds inside the loop and the one outside, which is the last
+SETTLE_SECONDS = 5.0
+MOST_ROUNDS = 2  # once, and again over a new connection or a stream made anew
+NAK, ACK = b"-NAK", b"+ACK"
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The receipt of a delivery: where to settle it, and its bytes, which a dead letter keeps."""
+
+    reply: str
+    body: bytes
+
+
+class NatsQueue:
+    """One connection; implements `ports.queue.Queue`."""
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        name: str,
+        ca_file: str | None = None,
+        prefetch: int = 2_000,
+        confirm_seconds: float = 10.0,
+        replicas: int = 1,
+        ack_wait_seconds: float = ACK_WAIT_SECONDS,
+    ) -> None:
+        self._addresses = read_addresses(url)
+        self._trusted = trust(ca_file)
+        self._name = name
+        self._prefetch = prefetch
+        self._confirm_seconds = confirm_seconds
+        self._replicas = replicas
+        self._ack_wait_seconds = ack_wait_seconds
+        self._loop = LoopThread("nats-queue")
+        self._link: Link | None = None
+        self._is_declared = False
+        self._unsettled: dict[str, _Taken] = {}
+        self._known_waiting = 1  # as the last message told; 1: perhaps
+        self._published_count = 0
+
+    # ------------------------------------------------------------------------------------ the port
+
+    def publish(self, messages: Sequence[Message]) -> Sequence[bool]:
+        """Send messages and wait for JetStream's confirms."""
+        bodies = [write_message(message) for message in messages]
+        ids = [f"{one.operation_id}.{one.attempt}" for one in messages]
+        return self._run(self._publish(ids, bodies), MOST_ROUNDS * self._confirm_seconds)
+
+    def receive(self, max_count: int, wait_seconds: float) -> Sequence[Delivery]:
+        """Pull what is there, or wait for one."""
+        seconds = MOST_ROUNDS * (wait_seconds + 3 * LATE_SECONDS)
+        return self._run(self._twice(lambda: self._receive(max_count, wait_seconds)), seconds)
+
+    def settle(self, deliveries: Sequence[Delivery], disposition: Disposition) -> None:
+        """Tell JetStream; what is not known any more is passed over."""
+        known = [self._unsettled.pop(_reply(one), None) for one in deliveries]
+        taken = [one for one in known if one is not None]
+        if taken:
+            with contextlib.suppress(QueueAway):  # they come again
+                self._run(self._settle(taken, disposition), 2 * SETTLE_SECONDS, may_open=False)
+
+    def depth(self) -> int | None:
+        """Return what the consumer has not been handed yet."""
+        return self._run(self._twice(self._depth), MOST_ROUNDS * REQUEST_SECONDS)
+
+    def close(self) -> None:
+        """Put back what was not settled, and end the connection."""
+        taken, self._unsettled = list(self._unsettled.values()), {}
+        try:
+            if self._link is not None:
+                self._run(self._leave(taken), 2 * SETTLE_SECONDS, may_open=False)
+        except QueueAway:
+            pass
+        finally:
+            self._link = None
+            self._loop.stop()
+
+    # ----------------------------------------------------------------------------- the connection
+
+    def _run(self, work: Coroutine[Any, Any, T], seconds: float, *, may_open: bool = True) -> T:
+        """Run on the loop, bounded; what goes wrong with the link is told in the port's words."""
+        opening = MOST_ROUNDS * (len(self._addresses) * CONNECT_SECONDS + DECLARE_SECONDS)
+        try:
+            return self._loop.run(work, seconds + GRACE_SECONDS + (opening if may_open else 0.0))
+        except LinkRefused as error:
+            raise QueueUnfit(str(error)) from None
+        except LinkLost as error:
+            raise QueueAway(str(error)) from None
+        except TimeoutError:
+            raise QueueAway("NATS did not answer in time") from None
+
+    async def _twice(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Do work, and once more over a new connection where the old one proved lost."""
+        try:
+            return await work()
+        except LinkLost:
+            await self._drop()
+            return await work()
+
+    async def _ready(self) -> Link:
+        """Return a living connection with stream and consumer behind it."""
+        if self._link is None or self._link.is_lost:
+            await self._drop()
+            self._link = await Link.open(self._addresses, self._trusted)
+        if not self._is_declared:
+            await self._declare(self._link)
+        return self._link
+
+    async def _declare(self, link: Link) -> None:
+        await declare_stream(
+            link, hints_stream(self._name, self._replicas), ("subjects", "storage", "retention")
+        )
+        await declare_stream(
+            link, dead_stream(self._name, self._replicas), ("subjects", "storage", "retention")
+        )
+        ack_pending = self._prefetch * WORKERS_MOST
+        await declare_consumer(
+            link, self._name, worker(WORKER, self._ack_wait_seconds, ack_pending)
+        )
+        self._is_declared = True
+
+    async def _drop(self) -> None:
+        """Forget the connection and all it handed over."""
+        link, self._link = self._link, None
+        self._is_declared = False
+        self._unsettled.clear()
+        self._known_waiting = 1
+        if link is not None:
+            await link.close()
+
+    # --------------------------------------------------------------------------------- publishing
+
+    async def _publish(self, ids: Sequence[str], bodies: Sequence[bytes]) -> list[bool]:
+        link = await self._ready()
+        self._published_count += 1
+        call = f"{link.identity}.{self._published_count}"
+        posts = [
+            Post(f"{self._name}.ready", body, {Header.MSG_ID.value: f"{one}.{call}.{place}"})
+            for place, (one, body) in enumerate(zip(ids, bodies, strict=True))
+        ]
+        said = await link.publish(posts, self._confirm_seconds)
+        if any(self._may_help(link, one) for one in said):
+            said = await self._again(posts, said)
+        return [one.is_confirmed for one in said]
+
+    def _may_help(self, link: Link, said: Said) -> bool:
+        """Tell whether the same message may get through over a new connection or stream."""
+        return said.code == NOBODY or (said is SILENCE and link.is_lost)
+
+    async def _again(self, posts: Sequence[Post], said: list[Said]) -> list[Said]:
+        """Send once more what has no confirm; of what had arrived, JetStream drops the second."""
+        places = [place for place, one in enumerate(said) if not one.is_confirmed]
+        self._is_declared = False
+        try:
+            link = await self._ready()
+        except (LinkLost, LinkRefused):
+            if len(places) == len(posts):
+                raise
+            return said
+        answers = await link.publish([posts[place] for place in places], self._confirm_seconds)
+        for place, answer in zip(places, answers, strict=True):
+            said[place] = answer
+        return said
+
+    # ---------------------------------------------------------------------------------- receiving
+
+    async def _receive(self, max_count: int, wait_seconds: float) -> list[Delivery]:
+        link = await self._ready()
+        count = min(max_count, self._prefetch - len(self._unsettled))
+        if count <= 0:
+            await asyncio.sleep(wait_seconds)
+            return []
+        messages, link.late = link.late[:count], link.late[count:]
+        if not messages and (self._known_waiting or wait_seconds <= 0):
+            messages = await self._pull(count, None)
+        if not messages and wait_seconds > 0:
+            messages = await self._pull(1, wait_seconds)
+            if messages and count > 1 and self._more_may_wait(messages[-1]):
+                messages += await self._pull(count - 1, None)
+        if messages:
+            self._known_waiting = self._more_may_wait(messages[-1])
+        return [self._delivery(message) for message in messages]
+
+    async def _pull(self, count: int, wait_seconds: float | None) -> list[Msg]:
+        """Ask for messages: at once, or for the first that comes in time."""
+        for _ in range(MOST_ROUNDS):
+            link = await self._ready()
+            pull = await self._pull_over(link, count, wait_seconds)
+            if pull.messages or not self._must_declare(pull):
+                return pull.messages
+            self._is_declared = False
+        return []
+
+    async def _pull_over(self, link: Link, count: int, wait_seconds: float | None) -> Pull:
+        subject = f"CONSUMER.MSG.NEXT.{self._name}.{WORKER}"
+        if wait_seconds is None:
+            return await link.pull(subject, {"batch": count, "no_wait": True}, BLOCKED_SECONDS)
+        fields = {"batch": count, "expires": int(wait_seconds * SECOND)}
+        pull = await link.pull(subject, fields, wait_seconds + LATE_SECONDS)
+        if not pull.ended.done() and not pull.messages:
+            await self._drop()
+            raise LinkLost(f"NATS at {link.place} did not answer in time")
+        return pull
+
+    def _must_declare(self, pull: Pull) -> bool:
+        """Tell whether the request ended because the consumer or its stream is gone."""
+        status = pull.ended.result() if pull.ended.done() else None
+        return status in {NOBODY, "409"}
+
+    def _more_may_wait(self, message: Msg) -> int:
+        """Return how many waited behind a message; of what comes again JetStream does not tell."""
+        again, waiting = _counts(message.reply)
+        return waiting or int(again)
+
+    def _delivery(self, message: Msg) -> Delivery:
+        taken = _Taken(message.reply, message.data)
+        self._unsettled[message.reply] = taken
+        again, _ = _counts(message.reply)
+        return Delivery(read_message(message.data), taken, again)
+
+    # ----------------------------------------------------------------------------------- settling
+
+    async def _settle(self, taken: Sequence[_Taken], disposition: Disposition) -> None:
+        link = self._link
+        if link is None or link.is_lost:
+            return
+        if disposition is Disposition.DEAD_LETTER:
+            taken = await self._set_aside(link, taken)
+        word = NAK if disposition is Disposition.RETRY else ACK
+        await self._tell(link, [one.reply for one in taken], word)
+        if disposition is Disposition.RETRY:
+            self._known_waiting = 1
+
+    async def _set_aside(self, link: Link, taken: Sequence[_Taken]) -> list[_Taken]:
+        """Copy to the dead letters; return what is safe there. The rest comes again by itself.
+
+        A copy is named by its hand-over, so that a second one of the same message is dropped.
+        """
+        posts = [
+            Post(f"{self._name}.dead", one.body, {Header.MSG_ID.value: _place(one.reply)})
+            for one in taken
+        ]
+        said = await link.publish(posts, SETTLE_SECONDS)
+        if any(one.code == NOBODY for one in said):
+            self._is_declared = False
+        return [one for one, answer in zip(taken, said, strict=True) if answer.is_confirmed]
+
+    async def _tell(self, link: Link, replies: Sequence[str], word: bytes) -> None:
+        """Send all words at once; JetStream answers the last, and hears them in order."""
+        if replies:
+            await link.tell(replies[:-1], word)
+            await link.publish([Post(replies[-1], word)], SETTLE_SECONDS)
+
+    async def _leave(self, taken: Sequence[_Taken]) -> None:
+        link = self._link
+        if link is not None and not link.is_lost:
+            late = [message.reply for message in link.late]
+            await self._tell(link, [*(one.reply for one in taken), *late], NAK)
+        await self._drop()
+
+    async def _depth(self) -> int:
+        link = await self._ready()
+        answer = await link.request(f"CONSUMER.INFO.{self._name}.{WORKER}", {})
+        if "error" in answer:
+            self._is_declared = False
+            await self._ready()
+            return 0
+        return int(answer["num_pending"])
+
+
+def _reply(delivery: Delivery) -> str:
+    receipt = delivery.receipt
+    return receipt.reply if isinstance(receipt, _Taken) else ""
+
+
+def _counts(reply: str) -> tuple[bool, int]:
+    """Return whether a message came before, and how many wait behind it, from its reply subject.
+
+    Source: JetStream's ADR-15, `$JS.ACK.[DOMAIN.ACCOUNT.]STREAM.CONSUMER.DELIVERED.....PENDING`.
+    """
+    tokens = reply.split(".")
+    shift = 0 if len(tokens) == 9 else 2  # noqa: PLR2004 - the older form
+    return int(tokens[4 + shift]) > 1, int(tokens[8 + shift])
+
+
+def _place(reply: str) -> str:
+    """Return stream and number of the message, the same at each hand-over."""
+    tokens = reply.split(".")
+    shift = 0 if len(tokens) == 9 else 2  # noqa: PLR2004 - the older form
+    return f"{tokens[2 + shift]}.{tokens[5 + shift]}.{tokens[7 + shift]}"
