@@ -161,8 +161,9 @@ class SqlDoor:
     def remove_event(self, key: int) -> None:
         assert self.door.execute("delete from {s}outbox where id = :id", id=key) == 1
 
-    def end_forward(self, key: int, state: str) -> None:
-        sql = "update {s}forward set state = :state, ended_at = changed_at where event_id = :id"
+    def put_forward(self, key: int, state: str) -> None:
+        ended_at = "changed_at" if state in ("dead", "discarded", "delivered") else "null"
+        sql = f"update {{s}}forward set state = :state, ended_at = {ended_at} where event_id = :id"
         assert self.door.execute(sql, state=state, id=key)
 
     def suppress_changes(self) -> None:

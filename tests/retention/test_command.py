@@ -50,7 +50,7 @@ def test_it_says_what_would_go_and_removes_it_at_the_second_reading(folder: Path
     said = freehold("prune", "--dry-run", "--json", cwd=folder).data
     assert {one["subject"]: one["removed_count"] for one in said["subjects"]} == {
         "records": 10, "tallies": 1, "attempts": 0, "events": 10, "mails": 0, "ticks": 0, "guards": 0,
-        "pauses": 0,
+        "pauses": 0, "target pauses": 0, "strays": 0, "delivery counts": 0,
     }  # fmt: skip
     shown = freehold("prune", cwd=folder).out
     assert "records" in shown

@@ -1,10 +1,10 @@
 """Retention: removing what is older than its age, a bounded step a transaction.
 
-*Invariants*: open operations and their attempts, events that wait for their confirm, tallies that
-no report has counted yet, the bytes of mails that some recipient may still be sent, everything else
-about a report, unfinished runs and the newest run of each schedule, guards that stand
-and the newest of each kind, pauses that nobody ended, and the action log are never removed, however
-old.
+*Invariants*: open operations and their attempts, events that some target is owed or is dead for,
+strays in review, tallies that no report has counted yet, the bytes of mails that some recipient may
+still be sent, everything else about a report, unfinished runs and the newest run of each schedule,
+guards that stand and the newest of each kind, pauses that nobody ended, of roles and of targets,
+and the action log are never removed, however old.
 *Not here*: how old is old enough (`application.prune`).
 """
 
@@ -28,6 +28,9 @@ class Subject(StrEnum):
     TICKS = "ticks"
     GUARDS = "guards"
     PAUSES = "pauses"
+    TARGET_PAUSES = "target pauses"
+    STRAYS = "strays"
+    DELIVERY_COUNTS = "delivery counts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ class Retention(Protocol):
 
     def prune(self, subject: Subject, before: datetime, place: Place | None, limit: int) -> Step:
         """Remove one page of what is older, beginning behind `place`.
+
+        With an event goes what was owed of it to targets, and the attempts at that.
 
         Of mails the body alone goes; its digest, the facts and the send ledger stay for ever.
 

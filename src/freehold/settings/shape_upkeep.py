@@ -26,16 +26,18 @@ class RetentionShape(Shape):
     )
     attempts: Span = Field(
         _age("attempts"),
-        description="How long failed attempts are kept once their operation ended. At least 1d.",
+        description="How long failed attempts are kept once their operation ended, and strays once a "
+        "person discarded them. At least 1d.",
     )
     events: Span = Field(
         _age("events"),
-        description="How long events are kept that were published, or had no target. At least 1d.",
+        description="How long events are kept that were published, with what was owed of them to "
+        "targets, or had no target. At least 1d.",
     )
     ticks: Span = Field(
         _age("ticks"),
-        description="How long finished runs of schedules, and guards and pauses that ended, are "
-        "kept. At least 1d.",
+        description="How long finished runs of schedules, guards and pauses that ended, and counts of "
+        "a queue's deliveries are kept. At least 1d.",
     )
     mails: Span = Field(
         _age("mails"),

@@ -65,6 +65,9 @@ class RetentionSettings:
             Subject.TICKS: self.ticks,
             Subject.GUARDS: self.ticks,
             Subject.PAUSES: self.ticks,
+            Subject.TARGET_PAUSES: self.ticks,
+            Subject.STRAYS: self.attempts,
+            Subject.DELIVERY_COUNTS: self.ticks,
         }
 
 

@@ -21,6 +21,9 @@ COUNTS = {
     Subject.TICKS: "count_ticks",
     Subject.GUARDS: "count_guards",
     Subject.PAUSES: "count_pauses",
+    Subject.TARGET_PAUSES: "count_target_pauses",
+    Subject.STRAYS: "count_strays",
+    Subject.DELIVERY_COUNTS: "count_delivery_counts",
 }
 # The statement that finds a page's end, and the one that removes the page.
 PAGES = {
@@ -30,12 +33,17 @@ PAGES = {
     Subject.TICKS: ("last_of_ticks", "prune_ticks"),
     Subject.GUARDS: ("last_of_guards", "prune_guards"),
     Subject.PAUSES: ("last_of_pauses", "prune_pauses"),
+    Subject.TARGET_PAUSES: ("last_of_target_pauses", "prune_target_pauses"),
+    Subject.STRAYS: ("last_of_strays", "prune_strays"),
 }
 # Those that are walked in the order of time, not of ids: what finds a page, and what removes it.
 WALKS = {
     Subject.ATTEMPTS: ("page_of_attempts", "prune_attempts"),
     Subject.MAILS: ("page_of_mails", "prune_mails"),
+    Subject.DELIVERY_COUNTS: ("page_of_delivery_counts", "prune_delivery_counts"),
 }
+# What goes with a page of events, in the same transaction.
+WITH_EVENTS = ("prune_forwards", "prune_forward_attempts")
 _BEGINNING = Place(datetime(1970, 1, 1, tzinfo=UTC), 0)
 
 
@@ -104,6 +112,8 @@ class SqlRetention:
         if names[1] == "prune_records":
             self._forget([row[0] for row in self._sql.rows("rules_of_records", **page)], before)
         removed_count = self._sql.count(names[1], **page)
+        for name in WITH_EVENTS if names[1] == "prune_events" and removed_count else ():
+            self._sql.count(name, after=after.id, last=last)
         is_young = self._sql.session.sure_instant(at) >= before
         return Step(removed_count, None if is_young else Place(None, last))
 

@@ -185,8 +185,8 @@ class ForwardsContract:
         ledger = ground.open()
         owe(ground, ledger, [1, 2, 3], SHOP)
         ground.back.add_event(4)  # not routed yet
-        ground.back.end_forward(1, "discarded")
-        ground.back.end_forward(2, "dead")
+        ground.back.put_forward(1, "discarded")
+        ground.back.put_forward(2, "dead")
         with ledger.transaction() as tx:
             assert tx.relay.publish_finished(0, 2) == Finished(1, 2)
             assert tx.relay.publish_finished(2, 9) == Finished(0, 0)

@@ -67,8 +67,8 @@ class RawDoor(Protocol):
         """Delete an event."""
         ...
 
-    def end_forward(self, key: int, state: str) -> None:
-        """Bring all forwards of an event to one of their ends."""
+    def put_forward(self, key: int, state: str) -> None:
+        """Bring all forwards of an event into a state, without a lease."""
         ...
 
     def suppress_changes(self) -> None:

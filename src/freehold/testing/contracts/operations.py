@@ -283,6 +283,19 @@ class OperationsContract:
         with ledger.transaction() as tx:
             assert list(tx.operations.find_ready("r", None, 10)) == []
 
+    def test_still_ready_reads_by_id_what_can_be_claimed(self, ground: Ground) -> None:
+        ledger = ground.open()
+        leased = _leased(ledger)
+        enqueue(ledger, new_operation("r", 3), new_operation("r", 2, dead_reason="for a person"))
+        ground.set_now(NOW + SECOND)
+        enqueue(ledger, new_operation("q", 4))
+        ids = [row["id"] for row in ground.back.rows("operation")]
+        with ledger.transaction() as tx:
+            found = tx.operations.still_ready([*reversed(ids), leased, 10**12])
+            assert [one.hold_key for one in found] == ["3", "4"]
+            assert list(found[:1]) == list(tx.operations.find_ready("r", None, 10))
+            assert list(tx.operations.still_ready([])) == []
+
 
 def _leased(ledger: Ledger) -> int:
     enqueue(ledger, new_operation("r", 1))

@@ -78,10 +78,10 @@ class RetentionContract:
         ledger.keep_house()
         _end(ledger, 2)
         before = NOW + 60 * DAY
-        assert _count(ledger, Subject.RECORDS, before) == 1
-        assert _prune_all(ledger, Subject.RECORDS, before) == 1
+        assert count(ledger, Subject.RECORDS, before) == 1
+        assert prune_all(ledger, Subject.RECORDS, before) == 1
         assert only(ground.back.rows("record"))["hold_key"] == "2"
-        assert _count(ledger, Subject.RECORDS, before) == 0
+        assert count(ledger, Subject.RECORDS, before) == 0
         with ledger.transaction() as tx:
             forgotten = tx.retention.forgotten_before("r")
             assert tx.retention.forgotten_before("q") is None
@@ -94,7 +94,7 @@ class RetentionContract:
         for key in range(5):
             _end(ledger, key)
         ground.set_now(LATER)
-        assert _prune_all(ledger, Subject.RECORDS, NOW, limit=2) == 5
+        assert prune_all(ledger, Subject.RECORDS, NOW, limit=2) == 5
         assert ground.back.rows("record") == []
 
     def test_tallies_go_by_their_age(self, ground: Ground) -> None:
@@ -102,8 +102,8 @@ class RetentionContract:
         for day in range(5):
             ground.set_now(NOW + day * DAY)
             _end(ledger, day)
-        assert _count(ledger, Subject.TALLIES, NOW + 2 * DAY) == 2
-        assert _prune_all(ledger, Subject.TALLIES, NOW + 2 * DAY, limit=2) == 2
+        assert count(ledger, Subject.TALLIES, NOW + 2 * DAY) == 2
+        assert prune_all(ledger, Subject.TALLIES, NOW + 2 * DAY, limit=2) == 2
         assert len(ground.back.rows("tally")) == 3
 
     def test_attempts_of_what_ended_go_and_those_of_open_work_stay(self, ground: Ground) -> None:
@@ -118,9 +118,9 @@ class RetentionContract:
             claims = tx.operations.claim("r", 3, None)
             tx.operations.finish_skipped([Skipped(one.id, tally, "gone") for one in claims])
         ground.set_now(LATER)
-        assert _count(ledger, Subject.ATTEMPTS, NOW + SECOND) == 2
-        assert _prune_all(ledger, Subject.ATTEMPTS, NOW, limit=1) == 0
-        assert _prune_all(ledger, Subject.ATTEMPTS, NOW + SECOND, limit=1) == 2
+        assert count(ledger, Subject.ATTEMPTS, NOW + SECOND) == 2
+        assert prune_all(ledger, Subject.ATTEMPTS, NOW, limit=1) == 0
+        assert prune_all(ledger, Subject.ATTEMPTS, NOW + SECOND, limit=1) == 2
         open_id = only(ground.back.rows("operation"))["id"]
         assert only(ground.back.rows("attempt"))["operation_id"] == open_id
 
@@ -136,10 +136,10 @@ class RetentionContract:
         mails.add_mail("u", 20, {"a@x": SendState.ACCEPTED}, frozen=True)
         ended = [day for day, state in enumerate(SendState, 2) if state in ENDS]
         before = NOW.replace(day=12)
-        assert _count(ledger, Subject.MAILS, before) == len(ended) + 1
-        assert _prune_all(ledger, Subject.MAILS, NOW.replace(day=1), limit=2) == 0
-        assert _prune_all(ledger, Subject.MAILS, before, limit=2) == len(ended) + 1
-        assert _prune_all(ledger, Subject.MAILS, before, limit=2) == 0
+        assert count(ledger, Subject.MAILS, before) == len(ended) + 1
+        assert prune_all(ledger, Subject.MAILS, NOW.replace(day=1), limit=2) == 0
+        assert prune_all(ledger, Subject.MAILS, before, limit=2) == len(ended) + 1
+        assert prune_all(ledger, Subject.MAILS, before, limit=2) == 0
         gone = {key for key, kept in mails.kept().items() if not kept}
         assert gone == {("u", 1), *(("t", day) for day in ended)}
         assert [row["byte_count"] for row in ground.back.rows("mail")] == [1] * len(mails.kept())
@@ -154,8 +154,8 @@ class RetentionContract:
                 if minute != 1:
                     tx.ticks.finish(tick, 0, 0, "done")
         ground.set_now(LATER)
-        assert _count(ledger, Subject.TICKS, LATER) == 2
-        assert _prune_all(ledger, Subject.TICKS, LATER, limit=1) == 2
+        assert count(ledger, Subject.TICKS, LATER) == 2
+        assert prune_all(ledger, Subject.TICKS, LATER, limit=1) == 2
         left = [row["logical_time"] for row in ground.back.rows("tick")]
         assert left == [NOW + 60 * SECOND, NOW + 180 * SECOND]
         with ledger.transaction() as tx:
@@ -173,9 +173,9 @@ class RetentionContract:
             tx.pauses.end(Role.WORK, "q", None)
         ground.set_now(LATER)
         for subject in (Subject.GUARDS, Subject.PAUSES):
-            assert _count(ledger, subject, LATER) == 1
-            assert _prune_all(ledger, subject, NOW, limit=1) == 0
-            assert _prune_all(ledger, subject, LATER, limit=1) == 1
+            assert count(ledger, subject, LATER) == 1
+            assert prune_all(ledger, subject, NOW, limit=1) == 0
+            assert prune_all(ledger, subject, LATER, limit=1) == 1
         with ledger.transaction() as tx:
             assert [one.rule for one in tx.guards.standing()] == ["r", "q"]
             assert [one.rule for one in tx.pauses.open()] == ["r"]
@@ -214,12 +214,13 @@ def _end(ledger: Ledger, key: int) -> None:
         tx.operations.finish_skipped([Skipped(claim.id, tally_id(tx, "r"), "gone")])
 
 
-def _count(ledger: Ledger, subject: Subject, before: datetime) -> int:
+def count(ledger: Ledger, subject: Subject, before: datetime) -> int:
+    """Count what would go, a hundred at most."""
     with ledger.transaction() as tx:
         return tx.retention.count(subject, before, 100)
 
 
-def _prune_all(ledger: Ledger, subject: Subject, before: datetime, limit: int = 10) -> int:
+def prune_all(ledger: Ledger, subject: Subject, before: datetime, limit: int = 10) -> int:
     """Walk to the end, a transaction a step."""
     removed_count = 0
     place: Place | None = None

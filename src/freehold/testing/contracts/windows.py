@@ -97,6 +97,18 @@ class WindowsContract:
             tx.operations.bury([window.claim], "no", Failure(FailureClass.TRANSIENT, "no"))
             assert not tx.windows.is_open("r")
 
+    def test_nobody_claims_it_as_a_hold(self, ground: Ground) -> None:
+        ledger = _opened(ground)
+        ids = [row["id"] for row in ground.back.rows("operation")]
+        with ledger.transaction() as tx:
+            assert len(ids) == 1
+            assert list(tx.operations.claim_these(ids)) == []
+            assert list(tx.operations.still_ready(ids)) == []
+        window = _leased(ledger)
+        with ledger.transaction() as tx:
+            (claim,) = tx.operations.claim_these(ids, window.claim.lease_token)
+            assert claim.id == window.claim.id
+
 
 def _opened(ground: Ground) -> Ledger:
     ledger = ground.open()

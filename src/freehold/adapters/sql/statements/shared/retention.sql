@@ -83,20 +83,26 @@ select p.id, p.at from (
 order by p.id desc limit 1
 
 -- name: prune_events
--- Purpose: remove a page of events that left long ago, or were kept; never one that waits.
+-- Purpose: remove a page of events that left long ago, or were kept; never one that waits, or that
+--          some target is owed, or told again.
 -- Caller: adapters.sql.retention
--- Index: the primary key
+-- Index: the primary keys
 delete from {s}outbox
 where id > :after and id <= :last and state <> 'pending' and coalesce(published_at, at) < :before
+  and not exists (select 1 from {s}forward f
+                  where f.event_id = {s}outbox.id
+                    and f.state in ('ready', 'leased', 'retrying', 'dead'))
 
 -- name: count_events
 -- Purpose: count what would go among the oldest events.
 -- Caller: adapters.sql.retention
--- Index: the primary key
+-- Index: the primary keys
 select count(*) from (
-    select e.state, coalesce(e.published_at, e.at) as left_at from {s}outbox e
+    select e.id, e.state, coalesce(e.published_at, e.at) as left_at from {s}outbox e
     order by e.id limit :limit) p
 where p.state <> 'pending' and p.left_at < :before
+  and not exists (select 1 from {s}forward f
+                  where f.event_id = p.id and f.state in ('ready', 'leased', 'retrying', 'dead'))
 
 -- name: last_of_ticks
 -- Purpose: find the end of a page of runs, in the order of writing.
@@ -231,3 +237,85 @@ delete from {s}pause where id > :after and id <= :last and ended_at < :before
 -- Index: the primary key
 select count(*) from (select p.ended_at from {s}pause p order by p.id limit :limit) q
 where q.ended_at < :before
+
+-- name: prune_forwards
+-- Purpose: remove what was owed of a page of events that went.
+-- Caller: adapters.sql.retention, after prune_events in its transaction
+-- Index: the primary keys
+delete from {s}forward
+where event_id > :after and event_id <= :last
+  and not exists (select 1 from {s}outbox e where e.id = {s}forward.event_id)
+
+-- name: prune_forward_attempts
+-- Purpose: remove the failed attempts of a page of events that went.
+-- Caller: adapters.sql.retention, after prune_events in its transaction
+-- Index: the primary keys
+delete from {s}forward_attempt
+where event_id > :after and event_id <= :last
+  and not exists (select 1 from {s}outbox e where e.id = {s}forward_attempt.event_id)
+
+-- name: last_of_target_pauses
+-- Purpose: find the end of a page of pauses of targets, in the order of writing.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+select q.id, q.paused_at from (
+    select p.id, p.paused_at from {s}target_pause p where p.id > :after order by p.id limit :limit) q
+order by q.id desc limit 1
+
+-- name: prune_target_pauses
+-- Purpose: remove a page of pauses of targets that ended long ago.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+delete from {s}target_pause where id > :after and id <= :last and ended_at < :before
+
+-- name: count_target_pauses
+-- Purpose: count what would go among the oldest pauses of targets.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+select count(*) from (select p.ended_at from {s}target_pause p order by p.id limit :limit) q
+where q.ended_at < :before
+
+-- name: last_of_strays
+-- Purpose: find the end of a page of strays, in the order of writing.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+select p.id, p.first_seen_at from (
+    select t.id, t.first_seen_at from {s}stray t where t.id > :after order by t.id limit :limit) p
+order by p.id desc limit 1
+
+-- name: prune_strays
+-- Purpose: remove a page of strays that a person discarded and that came no more; never one in review.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+delete from {s}stray
+where id > :after and id <= :last and state = 'discarded' and last_seen_at < :before
+
+-- name: count_strays
+-- Purpose: count what would go among the oldest strays.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+select count(*) from (
+    select t.state, t.last_seen_at from {s}stray t order by t.id limit :limit) p
+where p.state = 'discarded' and p.last_seen_at < :before
+
+-- name: page_of_delivery_counts
+-- Purpose: read a page of minutes of counts that are old enough, oldest first.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+select c.minute_at, 0 from {s}delivery_count c
+where c.minute_at >= :after_at and c.minute_at < :before
+order by c.minute_at limit :limit
+
+-- name: prune_delivery_counts
+-- Purpose: remove a page of counts by whole minutes.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+delete from {s}delivery_count where minute_at >= :after_at and minute_at <= :last_at
+
+-- name: count_delivery_counts
+-- Purpose: count what would go among the oldest counts.
+-- Caller: adapters.sql.retention
+-- Index: the primary key
+select count(*) from (
+    select c.minute_at from {s}delivery_count c
+    where c.minute_at < :before order by c.minute_at limit :limit) p
