@@ -1,8 +1,13 @@
 """The dispatcher: names ready operations to a queue, and names them again when nothing came of it.
 
+What was named and is still ready is named again once its message is older than a sweep and, as far
+as the queue's depth tells, neither waits any more. So a wiped broker costs a sweep, and a backlog
+that is merely deep is not named twice.
+
 *Invariants*: it writes nothing to the ledger, so that losing queue or dispatcher loses no work; a
-message is published outside any transaction; the queue is led by at most `LEAD_BATCHES` batches.
-*Not here*: what a delivery does (`deliveries`).
+message is published outside any transaction; a rule leads the queue by at most `LEAD_BATCHES` of
+its batches; one dispatcher names an operation at most once a sweep, unless a confirm is missing.
+*Not here*: what a delivery does (`deliveries`), what is remembered (`naming`).
 """
 
 from __future__ import annotations
@@ -11,16 +16,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from freehold.application.naming import Lead, Place
 from freehold.application.rulestate import may_work
 from freehold.domain.messages import Message
 from freehold.domain.names import operation_key
 from freehold.domain.rules import Rule
-from freehold.ports.ledger import Ledger, ReadyAfter, ReadyOperation
+from freehold.ports.ledger import Ledger, ReadyAfter, ReadyOperation, Transaction
 from freehold.ports.queue import Queue
+from freehold.ports.strays import DeliveryCounts
+from freehold.ports.system import Boundary, Checkpoint
 
-LEAD_BATCHES = 20
+LEAD_BATCHES = 20  # of a rule; as far as the scan leads the workers
 OVERLAP = timedelta(seconds=5)  # a scan's transaction may commit this much after its now
-PUBLISH_AGAIN_AFTER = timedelta(seconds=60)  # four sweeps; a broker's backlog is younger than this
+CHECKED_AT_ONCE = 500  # of what was named a sweep ago; most of it has long ended
+PUBLISH_AGAIN_AFTER = timedelta(seconds=15)  # one sweep
 
 
 @dataclass(slots=True)
@@ -29,7 +38,7 @@ class DispatchResult:
 
     Attributes:
         unconfirmed_count: published without a confirm; named again by the next call.
-        is_full: the queue holds enough already, and nothing was published.
+        is_full: the queue holds enough of the rule already, and nothing new was published.
     """
 
     published_count: int = 0
@@ -38,27 +47,35 @@ class DispatchResult:
 
 
 @dataclass(slots=True)
-class _Place:
-    """How far one rule has been named.
+class _Found:
+    """What a look at the ledger found to name.
 
     Attributes:
-        began_at: when the reading began at the oldest operation.
-        recent: what was named within the overlap, by id, with the instant that it was named for.
+        after: where the reading goes on when all of it is confirmed.
     """
 
-    began_at: datetime
+    now: datetime
+    ready: Sequence[ReadyOperation] = ()
     after: ReadyAfter | None = None
-    recent: dict[int, datetime] = field(default_factory=dict)
+    is_full: bool = False
 
 
 @dataclass(slots=True)
 class Dispatcher:
-    """Publishes on one ledger connection and one queue connection."""
+    """Publishes on one ledger connection and one queue connection.
+
+    Attributes:
+        again_after: how old a message is before its operation is named again; one sweep.
+        counts: what was published, added up.
+    """
 
     ledger: Ledger
     queue: Queue
+    checkpoint: Checkpoint
     again_after: timedelta = PUBLISH_AGAIN_AFTER
-    _places: dict[str, _Place] = field(default_factory=dict)
+    counts: DeliveryCounts = field(default_factory=DeliveryCounts)
+    _lead: Lead = field(default_factory=Lead)
+    _places: dict[str, Place] = field(default_factory=dict)
 
     def dispatch(self, rule: Rule) -> DispatchResult:
         """Publish one batch of a rule's ready operations that were not named lately.
@@ -66,56 +83,79 @@ class Dispatcher:
         Raises:
             QueueAway: the broker cannot be reached; nothing is lost, try again later.
             DatabaseAway: the database cannot be reached; the same.
-        Again: goes on behind the last confirmed one; after `again_after` it begins anew, and so
-            publishes again whatever is still open.
+        Again: goes on behind the last confirmed one; what is still ready `again_after` later, and
+            is not in the queue any more by its depth, comes before all others.
+        Crash: the next one begins at the oldest operation, and names all once more.
         """
-        if (self.queue.depth() or 0) >= LEAD_BATCHES * rule.batch_size:
-            return DispatchResult(is_full=True)
-        page, now = self._read(rule)
-        place = self._places[rule.name]
-        fresh = [one for one in page if place.recent.get(one.operation_id) != one.available_at]
-        confirmed = self._publish(fresh)
-        self._advance(place, page, fresh[confirmed:], now, at_end=len(page) < rule.batch_size)
-        return DispatchResult(confirmed, len(fresh) - confirmed)
+        self._lead.look(self.queue.depth())
+        found = self._read(rule)
+        if not found.ready:
+            return DispatchResult(is_full=found.is_full)
+        self.checkpoint.reach(Boundary.READY_READ)
+        confirmed = self._publish(rule, found)
+        self.checkpoint.reach(Boundary.MESSAGES_PUBLISHED)
+        return DispatchResult(confirmed, len(found.ready) - confirmed)
 
-    def _read(self, rule: Rule) -> tuple[Sequence[ReadyOperation], datetime]:
-        """Read the next page; none of a rule that may not work."""
-        with self.ledger.transaction() as tx:
-            place = self._places.setdefault(rule.name, _Place(tx.now))
-            if tx.now - place.began_at >= self.again_after:
-                place = self._places[rule.name] = _Place(tx.now)
+    def _read(self, rule: Rule) -> _Found:
+        """Read what to name next; nothing of a rule that may not work."""
+        with self.ledger.glance() as tx:
+            place = self._places.setdefault(rule.name, Place(tx.now))
             state = tx.rules.read(rule.name)
             if state is None or not may_work(state, tx.now):
-                return [], tx.now
-            return tx.operations.find_ready(rule.name, place.after, rule.batch_size), tx.now
+                return _Found(tx.now)
+            missed = self._missed(tx, rule, place)
+            if missed:
+                return _Found(tx.now, missed, place.after)
+            if place.is_full or self._lead.waiting(rule.name) >= LEAD_BATCHES * rule.batch_size:
+                return _Found(tx.now, is_full=True)
+            if tx.now - place.began_at >= self.again_after:  # what became ready behind the place
+                place.began_at, place.after = tx.now, None
+            return _page(tx, rule, place)
 
-    def _publish(self, ready: Sequence[ReadyOperation]) -> int:
-        """Publish; return how many at the front were confirmed."""
-        if not ready:
-            return 0
-        flags = [*self.queue.publish([_message(one) for one in ready]), False]
-        return flags.index(False)
+    def _missed(self, tx: Transaction, rule: Rule, place: Place) -> Sequence[ReadyOperation]:
+        """Read what is still ready though its message cannot be in the queue any more."""
+        before = tx.now - self.again_after
+        while ids := place.missed(before, self._lead, max(rule.batch_size, CHECKED_AT_ONCE)):
+            found = tx.operations.still_ready(ids)[: rule.batch_size]
+            if found:
+                return found
+            place.forget(ids)
+        return ()
 
-    def _advance(
-        self,
-        place: _Place,
-        page: Sequence[ReadyOperation],
-        unconfirmed: Sequence[ReadyOperation],
-        now: datetime,
-        *,
-        at_end: bool,
-    ) -> None:
-        """Go on behind the last confirmed one; at the end, behind what can still commit late."""
-        left_out = {one.operation_id for one in unconfirmed}
-        named = [one for one in page if one.operation_id not in left_out]
-        place.recent |= {one.operation_id: one.available_at for one in named}
-        if unconfirmed:
-            return
+    def _publish(self, rule: Rule, found: _Found) -> int:
+        """Publish, and go on behind it if all is confirmed; return how much is."""
+        first = self._lead.number + 1
+        self._lead.add(rule.name, len(found.ready))
+        flags = self.queue.publish([_message(one) for one in found.ready])
+        place = self._places[rule.name]
+        for number, (one, is_confirmed) in enumerate(zip(found.ready, flags, strict=True), first):
+            if is_confirmed:
+                place.note(one, found.now, number)
+        confirmed = sum(flags)
+        if confirmed == len(found.ready):
+            place.after = found.after
+        self.counts.published_count += confirmed
+        self.counts.unconfirmed_count += len(found.ready) - confirmed
+        return confirmed
+
+
+def _page(tx: Transaction, rule: Rule, place: Place) -> _Found:
+    """Read on until something is found that was not named, or to the end.
+
+    At the end the place stays behind what can still commit late. The pages that are passed over
+    are remembered whole, so that their number is bounded as what is remembered is.
+    """
+    while True:
+        page = tx.operations.find_ready(rule.name, place.after, rule.batch_size)
+        at_end = len(page) < rule.batch_size
+        late = ReadyAfter(tx.now - OVERLAP, 0)
+        after = late if at_end else ReadyAfter(page[-1].available_at, page[-1].operation_id)
+        fresh = [one for one in page if place.is_new(one)]
+        if fresh:
+            return _Found(tx.now, fresh, after)
+        place.after = after
         if at_end:
-            place.after = ReadyAfter(now - OVERLAP, 0)
-        else:
-            place.after = ReadyAfter(page[-1].available_at, page[-1].operation_id)
-        place.recent = {key: at for key, at in place.recent.items() if at >= now - OVERLAP}
+            return _Found(tx.now)
 
 
 def _message(ready: ReadyOperation) -> Message:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -41,6 +42,7 @@ from freehold.ports.telemetry import UNHEARD, Telemetry
 # A scanned page may commit this long after its now; what commits later waits for the sweep.
 FLOOR_OVERLAP = timedelta(seconds=2)
 CLEAN_BATCHES = 10
+Named = Mapping[int, AbstractSet[str]]
 
 
 class PassEnd(StrEnum):
@@ -89,11 +91,11 @@ class _Taken:
     """What the first transaction of a pass took, for when it fails.
 
     Attributes:
-        named: the only operations that may be taken, with their keys; None takes the oldest.
+        named: as `Worker.work_these` says; None takes the oldest.
         has_window: nothing else was claimable, and a window of the rule is open.
     """
 
-    named: Mapping[int, str] | None = None
+    named: Named | None = None
     claims: Sequence[Claim] = ()
     state: RuleState | None = None
     allowed: bool = False
@@ -128,6 +130,11 @@ class Worker:
         self._windows = WindowWorker(self.straight, lease)
         self.in_hand: str | None = None
 
+    @property
+    def tools(self) -> Tools:
+        """Return what it works with."""
+        return self._tools
+
     def forget_floors(self) -> None:
         """Read from the beginning at the next pass; the sweep asks for it."""
         for memory in list(self._memories.values()):
@@ -143,12 +150,12 @@ class Worker:
         """
         return self._pass(rule, _Taken())
 
-    def work_these(self, rule: Rule, named: Mapping[int, str]) -> PassResult:
+    def work_these(self, rule: Rule, named: Named) -> PassResult:
         """Take a batch of named operations as far as it goes.
 
         Args:
-            named: operation keys by operation id; an id that is not claimable, or whose key or
-                rule the ledger knows otherwise, is passed over.
+            named: operation keys by operation id; an id that is not claimable, or whose rule the
+                ledger knows otherwise, or whose key is none of these, is passed over.
 
         Raises:
             DatabaseAway: the database cannot be reached; nothing is lost, try again later.
@@ -359,7 +366,7 @@ def _claim_on(tx: Transaction, rule: Rule, size: int, memory: _Memory) -> Sequen
 def _claim_named(
     tx: Transaction,
     rule: Rule,
-    named: Mapping[int, str],
+    named: Named,
     max_count: int,
     leased_until: datetime | None,
 ) -> Sequence[Claim]:
@@ -368,7 +375,7 @@ def _claim_named(
     ours = [
         claim
         for claim in found
-        if claim.rule == rule.name and claim.operation_key == named[claim.id]
+        if claim.rule == rule.name and claim.operation_key in named[claim.id]
     ][:max_count]
     if leased_until is None:
         return ours

@@ -138,7 +138,10 @@ class Operations(Protocol):
     def claim_these(
         self, operation_ids: Sequence[int], lease_token: int | None = None
     ) -> Sequence[Claim]:
-        """Lock these operations, as far as they are still claimable, or leased under the token."""
+        """Lock these operations, as far as they are still claimable, or leased under the token.
+
+        A window is no hold, and is given only under its lease.
+        """
         ...
 
     def lease(
@@ -197,6 +200,10 @@ class Operations(Protocol):
         Returns:
             At most `limit`; fewer mean that the end is reached. Others may be at them already.
         """
+        ...
+
+    def still_ready(self, operation_ids: Sequence[int]) -> Sequence[ReadyOperation]:
+        """Read those of the operations that are claimable, in the order of `find_ready`."""
         ...
 
     def put_off(self, put: Sequence[Put]) -> None:

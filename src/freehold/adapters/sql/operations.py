@@ -107,8 +107,14 @@ class SqlOperations:
         self, operation_ids: Sequence[int], lease_token: int | None = None
     ) -> Sequence[Claim]:
         """Lock these operations, as far as they are still ours to take."""
+        return self._lock_these(operation_ids, lease_token, with_windows=False)
+
+    def _lock_these(
+        self, operation_ids: Sequence[int], lease_token: int | None, *, with_windows: bool
+    ) -> Sequence[Claim]:
         ids = list(operation_ids)
-        rows = self._sql.rows("claim_these", ids=ids, lease_token=lease_token, now=self._now)
+        what = {"lease_token": lease_token, "with_windows": with_windows, "now": self._now}
+        rows = self._sql.rows("claim_these", ids=ids, **what)
         return [claim_of(self._sql.session, row, lease_token) for row in rows]
 
     def lease(
@@ -119,7 +125,8 @@ class SqlOperations:
 
     def lease_these(self, operation_ids: Sequence[int], until: datetime) -> Sequence[Claim]:
         """Lease these operations, as far as they are still claimable."""
-        return self.lease_claimed(self.claim_these(operation_ids), until)
+        found = self._lock_these(operation_ids, None, with_windows=True)
+        return self.lease_claimed(found, until)
 
     def lease_claimed(self, claims: Sequence[Claim], until: datetime) -> Sequence[Claim]:
         """Lease operations that this transaction has claimed."""
@@ -172,6 +179,11 @@ class SqlOperations:
             limit=limit,
             now=self._now,
         )
+        return [_ready(self._sql.session, row) for row in rows]
+
+    def still_ready(self, operation_ids: Sequence[int]) -> Sequence[ReadyOperation]:
+        """Read these operations as far as they are claimable, without claiming them."""
+        rows = self._sql.rows("still_ready", ids=list(operation_ids), now=self._now)
         return [_ready(self._sql.session, row) for row in rows]
 
     def put_off(self, put: Sequence[Put]) -> None:

@@ -48,7 +48,7 @@ class SqlStrays:
 
     def count_open(self, at_most: int) -> int:
         """Count strays in review up to a limit."""
-        return int(self._sql.rows("count_strays", limit=at_most)[0][0])
+        return int(self._sql.rows("count_open_strays", limit=at_most)[0][0])
 
     def find(self, stray_id: int) -> Stray | None:
         """Read one stray in review."""

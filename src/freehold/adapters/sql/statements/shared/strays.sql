@@ -5,7 +5,7 @@
 select id, queue, digest, raw, byte_count, reason, seen_count, first_seen_at, last_seen_at
 from {s}stray where state = 'dead' and id > :after_id order by id limit :limit
 
--- name: count_strays
+-- name: count_open_strays
 -- Purpose: count strays in review, and stop at a limit.
 -- Caller: adapters.sql.strays
 -- Index: stray_dead
