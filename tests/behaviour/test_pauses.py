@@ -13,7 +13,7 @@ from freehold.application.pauses import begin_pause, end_pause
 from freehold.application.why import why
 from freehold.application.work import PassEnd
 from freehold.domain.errors import RefusedByState
-from freehold.domain.pauses import RULE_ROLES, Pause, Role
+from freehold.domain.pauses import Pause, Role
 from freehold.domain.rules import Mode
 from tests.behaviour.place import NOON
 from tests.behaviour.till import Till, cart, open_table, put_holds
@@ -29,7 +29,7 @@ HEAVY_MODES = pytest.mark.parametrize(
     "mode",
     [Mode.RESERVATION, *(pytest.param(one, marks=pytest.mark.proof) for one in OTHERS)],
 )
-ROLES = pytest.mark.parametrize("role", RULE_ROLES)
+ROLES = pytest.mark.parametrize("role", [Role.SCAN, Role.WORK])
 
 
 _WAITS = "select 1 from pg_locks where not granted and locktype = 'transactionid'"

@@ -147,8 +147,12 @@ def test_mistakes_are_sentences(
         assert said.err.count("\n") == 1
     assert _run_command(["pause", "scan", "--until", "2999-01-01T00:30+02:00", *WHO]) == 0
     assert "until 2998-12-31 22:30:00 UTC" in capsys.readouterr().out
-    assert _run_command(["pause", "relay", *WHO]) == 2
-    assert "choose one of scan, work" in capsys.readouterr().err
+    assert _run_command(["pause", "sleep", *WHO]) == 2
+    assert "choose one of scan, dispatch, work" in capsys.readouterr().err
+    assert _run_command(["pause", "relay", "--rule", "cart", *WHO]) == 2
+    assert "`freehold events pause TARGET`" in capsys.readouterr().err
+    assert _run_command(["pause", "dispatch", "--tenant", "t", *WHO]) == 2
+    assert "A broker knows no tenants" in capsys.readouterr().err
 
 
 def test_a_plan_can_be_of_one_tenant(tmp_path: Path, sqlite_url: str) -> None:

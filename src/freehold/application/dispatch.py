@@ -20,8 +20,9 @@ from freehold.application.naming import Lead, Place
 from freehold.application.rulestate import may_work
 from freehold.domain.messages import Message
 from freehold.domain.names import operation_key
+from freehold.domain.pauses import Role
 from freehold.domain.rules import Rule
-from freehold.ports.ledger import Ledger, ReadyAfter, ReadyOperation, Transaction
+from freehold.ports.ledger import Ledger, ReadyAfter, ReadyOperation, RuleState, Transaction
 from freehold.ports.queue import Queue
 from freehold.ports.strays import DeliveryCounts
 from freehold.ports.system import Boundary, Checkpoint
@@ -101,7 +102,7 @@ class Dispatcher:
         with self.ledger.glance() as tx:
             place = self._places.setdefault(rule.name, Place(tx.now))
             state = tx.rules.read(rule.name)
-            if state is None or not may_work(state, tx.now):
+            if state is None or not _may_name(state, tx.now):
                 return _Found(tx.now)
             missed = self._missed(tx, rule, place)
             if missed:
@@ -156,6 +157,10 @@ def _page(tx: Transaction, rule: Rule, place: Place) -> _Found:
         place.after = after
         if at_end:
             return _Found(tx.now)
+
+
+def _may_name(state: RuleState, now: datetime) -> bool:
+    return may_work(state, now) and state.pause_of(Role.DISPATCH, now) is None
 
 
 def _message(ready: ReadyOperation) -> Message:

@@ -2,7 +2,8 @@
 
 A pause of `scan` writes no operation; one of `work` releases nothing. For a single tenant either one
 keeps the scan from writing its operations, and one of `work` puts off those that are there. A pause
-of `report` sends no mail; days are closed and facts frozen all the same.
+of `report` sends no mail; days are closed and facts frozen all the same. One of `dispatch` names
+nothing to a broker, and workers ask the ledger; one of `relay` tells no target of events.
 
 *Invariants*: beginning and end of a pause are in the action log, unless it ended by its own `until`.
 *Not here*: a rule's schedule (`rulestate.switch_schedule`), a rule that pauses itself.
@@ -92,6 +93,8 @@ def scope_of(pause: Pause) -> Scope:
 def subject(scope: Scope) -> str:
     """Name what a pause is about."""
     role, rule, tenant = scope
+    if role is Role.RELAY:
+        return "all targets"
     if role is Role.REPORT:
         return "all tenants" if tenant is None else f"tenant {tenant}"
     whose = "" if tenant is None else f", tenant {tenant}"

@@ -13,7 +13,7 @@ from freehold.domain.pauses import RULE_ROLES, Pause, Role
 from freehold.domain.rules import Mode, Rule
 from freehold.ports.ledger import Ledger, RuleCondition, RuleState
 
-BOTH = RULE_ROLES
+BOTH = (Role.SCAN, Role.WORK)  # without them nothing is released; a broker is a hint
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ def held_back(state: RuleState, now: datetime, roles: Collection[Role] = BOTH) -
             f"its schedule is paused {state.scan_paused} (`freehold schedule resume {state.rule} "
             "--by NAME --reason TEXT` ends that)"
         )
-    pauses = [one for role in BOTH if role in roles and (one := state.pause_of(role, now))]
+    pauses = [one for role in RULE_ROLES if role in roles and (one := state.pause_of(role, now))]
     parts += [f"its {one.role} is paused {one} ({_resume(one)} ends that)" for one in pauses]
     return "; ".join(parts) or None
 

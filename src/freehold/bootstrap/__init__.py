@@ -4,7 +4,14 @@
 own ledger, queue and targets.
 """
 
-from freehold.bootstrap.brokers import Aimed, open_queue, open_queue_facts, open_targets
+from freehold.bootstrap.brokers import (
+    Aimed,
+    open_queue,
+    open_queue_facts,
+    open_targets,
+    require_queue,
+    require_targets,
+)
 from freehold.bootstrap.databases import (
     POSTGRES_SCHEMES,
     join,
@@ -42,7 +49,9 @@ __all__ = [
     "open_telemetry",
     "open_transport",
     "report_settings",
+    "require_queue",
     "require_schema",
+    "require_targets",
     "search_path_of",
     "sqlite_path",
 ]

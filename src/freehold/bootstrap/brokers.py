@@ -52,6 +52,34 @@ def open_queue(settings: Settings) -> Queue | None:
     return queue
 
 
+def require_queue(settings: Settings) -> QueueSettings:
+    """Return what was chosen as a queue.
+
+    Raises:
+        UsageError: there is no broker.
+    """
+    if settings.queue is None:
+        raise UsageError(
+            "No broker is configured, so that nothing is to be dispatched and workers ask the "
+            "ledger; add [queue] to freehold.toml to use one."
+        )
+    return settings.queue
+
+
+def require_targets(settings: Settings) -> Sequence[TargetSettings]:
+    """Return the targets of events.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if not settings.targets:
+        raise UsageError(
+            "No target is configured, so that events are kept and nobody is told; add [[targets]] "
+            "to freehold.toml."
+        )
+    return settings.targets
+
+
 def _queue_arguments(chosen: QueueSettings) -> dict[str, Any]:
     common = {
         "url": chosen.url.needed(),

@@ -1,6 +1,8 @@
 """What a person may pause: a role, for all rules or one, for all tenants or one.
 
-Reports belong to no rule: their role is paused for all tenants or one.
+Reports belong to no rule: their role is paused for all tenants or one. A broker knows no tenants:
+`dispatch` is paused for all rules or one. `relay` is paused as a whole; a single target has a pause
+of its own (`ports.relay`).
 
 *Not here*: a rule that pauses itself because it fails as a whole (`ports.rulestates`).
 """
@@ -22,7 +24,7 @@ class Role(StrEnum):
     REPORT = "report"
 
 
-RULE_ROLES = (Role.SCAN, Role.WORK)  # those that a rule knows
+RULE_ROLES = (Role.SCAN, Role.DISPATCH, Role.WORK)  # those that a rule knows
 
 
 @dataclass(frozen=True, slots=True)

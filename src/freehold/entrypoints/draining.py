@@ -20,6 +20,7 @@ from freehold.bootstrap import open_handling, open_ledger
 from freehold.domain.errors import DatabaseError
 from freehold.domain.rules import Rule
 from freehold.entrypoints.pacing import AHEAD_SECONDS
+from freehold.entrypoints.relaying import follow_targets
 from freehold.entrypoints.service import sweeper_of
 from freehold.ports.ledger import Ledger
 from freehold.ports.system import Checkpoint
@@ -77,6 +78,7 @@ def drain_once(
     worker.straight.halt = drain.used_up
     try:
         follow_mappings(ledger, settings.rules)
+        follow_targets(ledger, settings)
         drain.sweep()
         for rule in settings.rules:
             drain.drain(rule)

@@ -9,7 +9,6 @@ a crontab (`reporting_once`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -31,6 +30,7 @@ from freehold.bootstrap import (
 )
 from freehold.domain.summary import Prices
 from freehold.domain.tenant_mapping import TenantMapping
+from freehold.entrypoints.pacing import Loop
 from freehold.ports.system import Checkpoint
 from freehold.ports.telemetry import Telemetry
 from freehold.settings import Settings
@@ -41,20 +41,6 @@ LOOK_SECONDS_LEAST = 0.1  # while another sender locks what is available
 SENDS_A_PASS = 100
 ASK_AGAIN_SECONDS = 30.0  # whether a report without a paragraph waits
 _MICROS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """One loop: its name, one step that returns seconds to wait, and what ends it.
-
-    Attributes:
-        wake: set when there is something to do before those seconds are over.
-    """
-
-    name: str
-    step: Callable[[], float]
-    close: Callable[[], None]
-    wake: threading.Event | None = None
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from freehold.application.prune import Pruner
 from freehold.application.remap import follow_mappings
 from freehold.application.scan import Scanner
 from freehold.application.schedule import Scheduler
+from freehold.application.supply import Hints, Supply
 from freehold.application.sweep import Sweeper
 from freehold.application.together import Tools
 from freehold.application.work import PassEnd, Worker
@@ -27,7 +28,15 @@ from freehold.bootstrap import open_handling, open_ledger
 from freehold.domain.errors import DatabaseAway, DatabaseError, WorkLeft
 from freehold.domain.pauses import Role
 from freehold.domain.rules import Rule
-from freehold.entrypoints.pacing import AHEAD_SECONDS, SHORTEST_SECONDS, IdlePause
+from freehold.entrypoints.dispatching import Dispatching
+from freehold.entrypoints.pacing import (
+    AHEAD_SECONDS,
+    SHORTEST_SECONDS,
+    AwayPause,
+    IdlePause,
+    Loop,
+)
+from freehold.entrypoints.relaying import Relaying, follow_targets
 from freehold.entrypoints.reporting import Reporting
 from freehold.ports.ledger import Ledger
 from freehold.ports.system import Checkpoint
@@ -41,9 +50,8 @@ from freehold.ports.telemetry import (
 )
 from freehold.settings import Settings
 
+HEARTBEAT = "heartbeat"  # the first to run: it makes the ledger know what is configured
 IDLE_SECONDS = 3_600.0  # the main thread only waits for a signal
-AWAY_FIRST_SECONDS = 0.25
-AWAY_MOST_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -66,18 +74,24 @@ class Service:
     crash: Exception | None = None
     _name: str = field(default_factory=lambda: SystemDice().name())
     _wakes: dict[str, threading.Event] = field(default_factory=dict)
+    _followed: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self._wakes["work"] = self.wake
 
     def run(self, roles: Sequence[Role]) -> None:
         """Run the roles, each in a thread, until `stop` is asked for; then drain."""
-        loops: list[tuple[str, Callable[[], None]]] = [("heartbeat", self._heartbeat_loop(roles))]
+        loops: list[tuple[str, Callable[[], None]]] = [(HEARTBEAT, self._heartbeat_loop(roles))]
         if Role.SCAN in roles:
             loops.append(("scan", self._scan_loop()))
+        alone = Role.SCAN not in roles
+        if Role.DISPATCH in roles:
+            loops.append(self._run_of(self._dispatch_loop(alone=alone)))
         if Role.WORK in roles:
-            alone = Role.SCAN not in roles
-            loops += [("work", self._work_loop(alone=alone)), ("sweep", self._sweep_loop())]
+            loops += [*self._work_loops(alone=alone), ("sweep", self._sweep_loop())]
+        if Role.RELAY in roles:
+            relaying = Relaying(self.settings, self.checkpoint, self.telemetry, self.stop)
+            loops.append(self._run_of(relaying.loop()))
         if Role.REPORT in roles:
             loops += self._report_loops()
         threads = [threading.Thread(target=loop, name=name, daemon=True) for name, loop in loops]
@@ -110,21 +124,27 @@ class Service:
     def ask_to_stop(self) -> None:
         """Ask all loops to finish what is in hand and end."""
         self.stop.stop()
+        self._followed.set()
         for wake in self._wakes.values():
             wake.set()
 
     def _loop(self, name: str, step: Callable[[], float], close: Callable[[], None]) -> None:
-        """Repeat a step, which returns seconds to wait; back off while the database is away."""
-        away = AWAY_FIRST_SECONDS
+        """Repeat a step, which returns seconds to wait; back off while the database is away.
+
+        No loop works before the ledger knows rules and targets: an event written earlier would be
+        kept, and nobody told.
+        """
+        away = AwayPause()
+        if name != HEARTBEAT:
+            self._followed.wait()
         try:
             while not self.stop.stopping:
                 try:
                     seconds = step()
-                    away = AWAY_FIRST_SECONDS
+                    away.end()
                 except DatabaseError as error:
                     self._tell_trouble(name, error)
-                    seconds = away
-                    away = min(away * 2, AWAY_MOST_SECONDS)
+                    seconds = away.next_seconds()
                 self._wait(name, seconds)
         except Exception as error:  # noqa: BLE001 - a dead loop must end the process, loudly
             self.crash = error
@@ -163,10 +183,16 @@ class Service:
         return straight
 
     def _scheduler(self, ledger: Ledger, straight: StraightPages | None = None) -> Scheduler:
-        scanner = Scanner(ledger, self.checkpoint, self.wake.set, straight)
+        scanner = Scanner(ledger, self.checkpoint, self._wake_all, straight)
         poll = self.settings.loops.poll
         clock, telemetry = SystemClock(), self.telemetry
         return Scheduler(ledger, scanner, clock, self._name, self.checkpoint, poll, telemetry)
+
+    def _wake_all(self) -> None:
+        """Tell the loops of this process that operations were written."""
+        for name in ("dispatch", "work"):
+            if name in self._wakes:
+                self._wakes[name].set()
 
     def _until_due(self, scheduler: Scheduler) -> float:
         poll = self.settings.loops.poll.total_seconds()
@@ -195,9 +221,36 @@ class Service:
             return False
         return scan.admitted and not scan.finished
 
-    def _work_loop(self, *, alone: bool) -> Callable[[], None]:
-        """Return the worker's loop; alone, it has no scanner in this process to wake it."""
+    def _dispatching(self) -> Dispatching:
+        return Dispatching(
+            self.settings, self.checkpoint, self.telemetry, self._name, self._each_rule
+        )
+
+    def _dispatch_loop(self, *, alone: bool) -> Loop:
+        poll = self.settings.loops.poll.total_seconds()
+        schedulers: list[Scheduler] = []
+
+        def until_due(ledger: Ledger) -> float:
+            if not alone:
+                return poll
+            if not schedulers:
+                schedulers.append(self._scheduler(ledger))
+            return self._until_due(schedulers[0])
+
+        self._wakes["dispatch"] = threading.Event()
+        return self._dispatching().dispatch_loop(until_due)
+
+    def _work_loops(self, *, alone: bool) -> list[tuple[str, Callable[[], None]]]:
+        """Return the loops that release: from the ledger, and from a queue where there is one."""
+        if self.settings.queue is None:
+            return [("work", self._work_loop(alone=alone))]
+        hints = Hints(SystemClock(), self.telemetry, on_lost=self.wake.set)
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
+        deliveries = self._dispatching().deliveries_loop(self._worker(ledger), ledger, hints)
+        return [("work", self._work_loop(hints, alone=alone)), self._run_of(deliveries)]
+
+    def _worker(self, ledger: Ledger) -> Worker:
+        """Return a worker that heartbeat and sweep know of."""
         worker = Worker(
             ledger,
             self.checkpoint,
@@ -209,14 +262,30 @@ class Service:
         )
         worker.straight.halt = lambda: self.stop.stopping
         self.workers.append(worker)
+        return worker
 
+    def _work_loop(self, hints: Hints | None = None, *, alone: bool) -> Callable[[], None]:
+        """Return the loop that works from the ledger; alone, no scanner of this process wakes it.
+
+        Args:
+            hints: of the broker that brings most of the work; None where there is none.
+        """
+        ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
+        worker = self._worker(ledger)
+        sweep = self.settings.loops.sweep
+        supply = None if hints is None else Supply(ledger, hints, sweep, self.telemetry)
         poll = self.settings.loops.poll.total_seconds()
         scheduler = self._scheduler(ledger)
         pause = IdlePause(poll, lambda: self._until_due(scheduler) if alone else poll)
 
         def step() -> float:
             ends: list[PassEnd] = []
-            self._each_rule("work", lambda rule: ends.append(self._work(worker, rule)))
+
+            def work(rule: Rule) -> None:
+                if supply is None or supply.is_from_ledger(rule):
+                    ends.append(self._work(worker, rule))
+
+            self._each_rule("work", work)
             return pause.after(busy=PassEnd.WORKED in ends)
 
         return lambda: self._loop("work", step, ledger.close)
@@ -247,18 +316,22 @@ class Service:
     def _report_loops(self) -> list[tuple[str, Callable[[], None]]]:
         loops = Reporting(self.settings, self.checkpoint, self.telemetry, self.stop).loops()
         self._wakes |= {one.name: one.wake for one in loops if one.wake is not None}
-        return [(one.name, partial(self._loop, one.name, one.step, one.close)) for one in loops]
+        return [self._run_of(one) for one in loops]
+
+    def _run_of(self, loop: Loop) -> tuple[str, Callable[[], None]]:
+        """Return a loop's name, and what its thread runs."""
+        return loop.name, partial(self._loop, loop.name, loop.step, loop.close)
 
     def _heartbeat_loop(self, roles: Sequence[Role]) -> Callable[[], None]:
         ledger = open_ledger(self.settings)
         clock = SystemClock()
         guards = GuardTeller(self.telemetry)
-        followed: list[bool] = []
 
         def step() -> float:
-            if not followed:
+            if not self._followed.is_set():
                 follow_mappings(ledger, self.settings.rules)
-                followed.append(True)
+                follow_targets(ledger, self.settings)
+                self._followed.set()
             hands = [*(w.in_hand for w in self.workers), *(s.in_hand for s in self.straights)]
             in_hand = next(filter(None, hands), None)
             with ledger.transaction() as tx:
@@ -280,10 +353,10 @@ class Service:
                 with ledger.transaction() as tx:
                     tx.workers.leave(self._name)
             except DatabaseError as error:
-                self._tell_trouble("heartbeat", error)
+                self._tell_trouble(HEARTBEAT, error)
             ledger.close()
 
-        return lambda: self._loop("heartbeat", step, leave)
+        return lambda: self._loop(HEARTBEAT, step, leave)
 
 
 def sweeper_of(

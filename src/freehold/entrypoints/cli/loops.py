@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freehold.entrypoints.cli.context import Invocation, invocation
+from freehold.entrypoints.cli.context import invocation
 from freehold.entrypoints.cli.one_shot import deadline_seconds
 from freehold.entrypoints.cli.sentences import sentence
 from freehold.entrypoints.signals import on_signals
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from freehold.application.stopped import Stopped
     from freehold.domain.pauses import Role
     from freehold.domain.rules import Rule
+    from freehold.entrypoints.relaying import Relayed
     from freehold.entrypoints.reporting_once import Reported
     from freehold.settings import Settings
 
@@ -64,55 +65,70 @@ def run(
     with call.ledger(settings):
         pass
     if until_idle:
-        _run_until_idle(call, settings, limit, deadline)
+        _run_until_idle(context, settings, limit, deadline)
         return
     service = Service(settings, Onwards(), open_telemetry(settings))
-    on_signals(service.ask_to_stop)
+    context.with_resource(on_signals(service.ask_to_stop))
     service.run(roles)
 
 
 def _run_until_idle(
-    call: Invocation, settings: Settings, limit: int | None, deadline: str | None
+    context: typer.Context, settings: Settings, limit: int | None, deadline: str | None
 ) -> None:
     from freehold.adapters.system import Onwards, StopRequest, SystemClock
     from freehold.domain.errors import WorkLeft
+    from freehold.entrypoints.cli.brokers import relayed_data
     from freehold.entrypoints.cli.report_act import reported_data
     from freehold.entrypoints.draining import Budget, drain_once
+    from freehold.entrypoints.relaying import relay_once
     from freehold.entrypoints.reporting_once import MailBudget, report_once
     from freehold.ports.telemetry import UNHEARD
 
-    stop = StopRequest()
-    on_signals(stop.stop)
+    call, stop = invocation(context), StopRequest()
+    context.with_resource(on_signals(stop.stop))
     seconds = None if deadline is None else deadline_seconds(deadline)
     clock = SystemClock()
     began = clock.monotonic()
     drain = drain_once(settings, Onwards(), UNHEARD, Budget(limit, seconds), stop)
-    reported = None
+
+    def seconds_left() -> float | None:
+        return None if seconds is None else max(0.0, seconds - (clock.monotonic() - began))
+
+    relayed = reported = None
+    if settings.targets and not stop.stopping:
+        relayed = relay_once(settings, Onwards(), UNHEARD, stop, seconds=seconds_left())
     if settings.report is not None and not stop.stopping:
-        left = None if seconds is None else max(0.0, seconds - (clock.monotonic() - began))
-        mails = MailBudget(None, left)
+        mails = MailBudget(None, seconds_left())
         reported = report_once(settings, Onwards(), UNHEARD, mails, stop, considerate=False)
     stopped = drain.stopped
     data = {**_counts(drain.total), "left": drain.left, **_standing(stopped)}
-    call.show(
-        data if reported is None else {**data, "reports": reported_data(reported)},
-        lambda: typer.echo(_and_reported(_ended(drain.total, stopped), reported)),
-    )
-    for name, error in (*drain.troubles, *(reported.troubles if reported else ())):
+    if relayed is not None:
+        data["relay"] = relayed_data(relayed)
+    if reported is not None:
+        data["reports"] = reported_data(reported)
+    released = _ended(drain.total, stopped)
+    call.show(data, lambda: typer.echo(_and_reported(released, relayed, reported)))
+    more = [trouble for one in (relayed, reported) if one for trouble in one.troubles]
+    for name, error in (*drain.troubles, *more):
         typer.echo(f"freehold: {name}: {sentence(error)}", err=True)
-    _refuse(stopped)
-    if drain.left and not stop.stopping:
+    refuse(stopped)
+    left = drain.left or (relayed is not None and relayed.is_left)
+    if left and not stop.stopping:
         raise WorkLeft("Work is left over: the limit or the time was used up; run it again.")
 
 
-def _and_reported(released: str, reported: Reported | None) -> str:
-    """Add what became of reports; mails that wait for another attempt are no work left over."""
+def _and_reported(released: str, relayed: Relayed | None, reported: Reported | None) -> str:
+    """Add what became of events and reports; what waits for another attempt is not left over."""
+    from freehold.entrypoints.cli.brokers import relayed_text
     from freehold.entrypoints.cli.report_act import reported_text
 
-    if reported is None:
-        return released
-    waiting = "" if reported.next_at is None else "; some mails are tried again later"
-    return f"{released}; {reported_text(reported)}{waiting}"
+    parts = [released]
+    if relayed is not None:
+        parts.append(relayed_text(relayed))
+    if reported is not None:
+        waiting = "" if reported.next_at is None else "; some mails are tried again later"
+        parts.append(f"{reported_text(reported)}{waiting}")
+    return "; ".join(parts)
 
 
 def _counts(total: BatchResult) -> dict[str, Any]:
@@ -145,7 +161,7 @@ def _paused(stopped: Stopped) -> list[str]:
     return [f"{count} tenant{' is' if count == 1 else 's are'} paused, see `freehold pause list`"]
 
 
-def _refuse(stopped: Stopped) -> None:
+def refuse(stopped: Stopped) -> None:
     """Refuse in one sentence when a rule could not work, also where others could.
 
     Raises:
@@ -179,23 +195,32 @@ def _require_all(roles: Sequence[Role], settings: Settings, *, until_idle: bool)
 
     if until_idle and set(roles) != set(_configured(settings)):
         raise UsageError(
-            "--until-idle scans, works and reports: leave --role out, or run `freehold scan`, "
-            "`freehold work` or `freehold report run` alone."
+            "--until-idle scans, works, relays and reports: leave --role out, or run "
+            "`freehold scan`, `freehold work`, `freehold relay` or `freehold report run` alone."
         )
 
 
 def _require_work(roles: Sequence[Role], settings: Settings) -> None:
     """Refuse roles that have nothing to do."""
-    from freehold.bootstrap import report_settings
+    from freehold.bootstrap import report_settings, require_queue, require_targets
     from freehold.domain.pauses import RULE_ROLES, Role
 
     if Role.REPORT in roles:
         report_settings(settings)
+    if Role.DISPATCH in roles:
+        require_queue(settings)
+    if Role.RELAY in roles:
+        require_targets(settings)
     if any(role in roles for role in RULE_ROLES):
-        _require_rules(settings)
+        require_rules(settings)
 
 
-def _require_rules(settings: Settings) -> None:
+def require_rules(settings: Settings) -> None:
+    """Refuse where there is nothing to do.
+
+    Raises:
+        UsageError: no rule is configured.
+    """
     from freehold.domain.errors import UsageError
 
     if not settings.rules:
@@ -207,9 +232,14 @@ def _require_rules(settings: Settings) -> None:
 
 def _configured(settings: Settings) -> list[Role]:
     """Return the roles that the settings ask for."""
-    from freehold.domain.pauses import RULE_ROLES, Role
+    from freehold.domain.pauses import Role
 
-    return [*RULE_ROLES, *([] if settings.report is None else [Role.REPORT])]
+    optional = {
+        Role.DISPATCH: settings.queue is not None,
+        Role.RELAY: bool(settings.targets),
+        Role.REPORT: settings.report is not None,
+    }
+    return [Role.SCAN, Role.WORK, *(role for role, is_wanted in optional.items() if is_wanted)]
 
 
 def _roles(text: str | None, settings: Settings) -> list[Role]:
@@ -240,14 +270,16 @@ def scan(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
     from freehold.application.stopped import find_stopped
     from freehold.application.together import Tools
     from freehold.domain.pauses import Role
+    from freehold.entrypoints.relaying import follow_targets
 
     call = invocation(context)
     settings = call.settings()
-    _require_rules(settings)
+    require_rules(settings)
     chosen = _chosen(settings, rule)
     rows: list[dict[str, Any]] = []
     with call.ledger(settings) as ledger:
         follow_mappings(ledger, settings.rules)
+        follow_targets(ledger, settings)
         tools = Tools(ledger, Onwards(), SystemDice(), StopRequest())
         scanner = Scanner(ledger, Onwards(), straight=StraightPages(tools))
         scheduler = Scheduler(ledger, scanner, SystemClock(), "one-shot", Onwards())
@@ -268,7 +300,7 @@ def scan(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
             typer.echo(line)
 
     call.show(rows, text)
-    _refuse(stopped)
+    refuse(stopped)
 
 
 def work(context: typer.Context, rule: Annotated[str | None, typer.Option()] = None) -> None:
@@ -283,16 +315,18 @@ def work(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
     from freehold.application.work import PassEnd, Worker
     from freehold.bootstrap import open_handling
     from freehold.domain.pauses import Role
+    from freehold.entrypoints.relaying import follow_targets
 
     call = invocation(context)
     settings = call.settings()
-    _require_rules(settings)
+    require_rules(settings)
     chosen = _chosen(settings, rule)
     lease = settings.loops.lease
     handling = open_handling(settings)
     total = BatchResult()
     with call.ledger(settings) as ledger:
         follow_mappings(ledger, settings.rules)
+        follow_targets(ledger, settings)
         worker = Worker(
             ledger, Onwards(), SystemDice(), StopRequest(), lease=lease, handling=handling
         )
@@ -301,7 +335,7 @@ def work(context: typer.Context, rule: Annotated[str | None, typer.Option()] = N
                 total.add(done.batch)
         stopped = find_stopped(ledger, chosen, (Role.WORK,))
     call.show({**_counts(total), **_standing(stopped)}, lambda: typer.echo(_ended(total, stopped)))
-    _refuse(stopped)
+    refuse(stopped)
 
 
 def sweep(context: typer.Context) -> None:
@@ -318,7 +352,7 @@ def sweep(context: typer.Context) -> None:
 
     call = invocation(context)
     settings = call.settings()
-    _require_rules(settings)
+    require_rules(settings)
     with call.ledger(settings) as ledger:
         result = Sweeper(ledger, Onwards(), Scanner(ledger, Onwards())).sweep(settings.rules)
         stopped = find_stopped(ledger, settings.rules, ())  # nobody pauses a sweep
@@ -332,7 +366,7 @@ def sweep(context: typer.Context) -> None:
     )
     for _, error in result.troubles:
         raise error
-    _refuse(stopped)
+    refuse(stopped)
 
 
 def _chosen(settings: Settings, name: str | None) -> Sequence[Rule]:

@@ -34,6 +34,7 @@ app = typer.Typer(
 COMMAND_MODULES = (
     "audit",
     "attach",
+    "brokers",
     "config",
     "database",
     "demo",

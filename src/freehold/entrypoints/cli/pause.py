@@ -21,7 +21,9 @@ LIST = "list"
 
 By = Annotated[str, typer.Option("--by", help="Who you are; kept in the action log.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the action log.")]
-RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="scan, work or report.")]
+RoleName = Annotated[
+    str, typer.Argument(metavar="ROLE", help="scan, dispatch, work, relay or report.")
+]
 RuleName = Annotated[str | None, typer.Option("--rule", help="One rule only.")]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="One tenant only.")]
 
@@ -34,7 +36,9 @@ def register(app: typer.Typer) -> None:
 
 def pause(
     context: typer.Context,
-    role: Annotated[str, typer.Argument(metavar="ROLE|list", help="scan, work, report, or list.")],
+    role: Annotated[
+        str, typer.Argument(metavar="ROLE|list", help="A role as in run --role, or list.")
+    ],
     by: By = "",
     reason: Reason = "",
     rule: RuleName = None,
@@ -47,6 +51,9 @@ def pause(
     ] = None,
 ) -> None:
     """Pause a role: scan writes no operation, work releases nothing, report sends no mail.
+
+    Dispatch names nothing to the broker, so that workers ask the ledger; relay tells no target, and
+    events wait.
 
     Of one tenant, scan and work keep new work from being written, and work also puts off what is
     there. Reports are paused for all tenants or one; their days are closed all the same. A batch
@@ -113,7 +120,7 @@ def _list(call: Invocation) -> None:
 
     def text() -> None:
         for one in standing:
-            typer.echo(f"{one.role:<6} {subject(scope_of(one)):<32} {one}")
+            typer.echo(f"{one.role:<8} {subject(scope_of(one)):<32} {one}")
         if not standing:
             typer.echo("nothing is paused")
 
@@ -129,6 +136,13 @@ def _scope(call: Invocation, role: str, rule: str | None, tenant: str | None) ->
     known = _role(role)
     if known == "report" and rule is not None:
         raise UsageError("A report is about all rules of a tenant: leave --rule out.")
+    if known == "dispatch" and tenant is not None:
+        raise UsageError("A broker knows no tenants: leave --tenant out, or pause work.")
+    if known == "relay" and (rule is not None or tenant is not None):
+        raise UsageError(
+            "The relay is paused as a whole: leave --rule and --tenant out; "
+            "`freehold events pause TARGET` pauses one target."
+        )
     return known, rule, tenant
 
 
