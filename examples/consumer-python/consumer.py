@@ -75,6 +75,7 @@ async def consume_rabbitmq(url: str, connection: psycopg.Connection[Any]) -> Non
             QUEUE, durable=True, arguments={"x-queue-type": "quorum"}
         )
         await queue.bind(exchange, WANTED)
+        print("consuming from RabbitMQ", flush=True)
         async with queue.iterator() as messages:
             async for message in messages:
                 try:
@@ -91,13 +92,24 @@ async def consume_rabbitmq(url: str, connection: psycopg.Connection[Any]) -> Non
 async def consume_nats(url: str, connection: psycopg.Connection[Any]) -> None:
     """Take messages from a durable pull consumer of the stream, until cancelled."""
     import nats
+    from nats.errors import NoServersError
     from nats.errors import TimeoutError as NothingCame
 
-    broker = await nats.connect(url, allow_reconnect=False)
+    async def tell(error: Exception) -> None:
+        print(f"NATS: {error}", file=sys.stderr)
+
+    try:
+        # One attempt: whoever supervises the process tries again.
+        broker = await nats.connect(
+            url, allow_reconnect=False, max_reconnect_attempts=1, error_cb=tell
+        )
+    except NoServersError as error:
+        raise ConnectionError("no NATS server answers") from error
     try:
         subscription = await broker.jetstream().pull_subscribe(
             f"{SUBJECT}.{WANTED}", durable=QUEUE, stream=STREAM
         )
+        print("consuming from NATS", flush=True)
         while broker.is_connected:
             try:
                 batch = await subscription.fetch(PREFETCH, timeout=PAUSE_SECONDS)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from tests.brokers.conftest import nats_server  # noqa: F401 - a fixture
+from tests.examples.brokers import Broker, NatsBroker, RabbitBroker
 from tests.servers import find_debian_major
 
 if TYPE_CHECKING:
@@ -34,3 +36,15 @@ def consumer_url(prepared_consumer_url: str) -> str:
     with psycopg.connect(prepared_consumer_url) as connection:
         connection.execute("truncate freehold_inbox, offers")
     return prepared_consumer_url
+
+
+@pytest.fixture(params=["nats"])
+def broker(request: pytest.FixtureRequest) -> Broker:
+    """A broker of each kind, with nothing of the example's in it."""
+    found: Broker
+    if request.param == "nats":
+        found = NatsBroker(request.getfixturevalue("nats_server").url)
+    else:
+        found = RabbitBroker(request.getfixturevalue("rabbit_server").url)
+    found.prepare()
+    return found

@@ -3,86 +3,26 @@
 from __future__ import annotations
 
 import base64
-import os
 import random
 import signal
-import subprocess
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 import httpx
 import psycopg
 import pytest
 from standardwebhooks import Webhook
 
-from freehold.adapters.system import SystemClock
-from freehold.adapters.webhook import WebhookTarget
-from freehold.ports.target import Parcel, Reception
-from tests.examples.conftest import EXAMPLES
+from freehold.ports.target import Reception
 from tests.examples.events import offers, parcels, received
+from tests.examples.receiving import SECRET, Receiver, receiving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 HOOK = Path(__file__).with_name("kill_after_commit.mjs")
-SECRET = "whsec_" + base64.b64encode(b"a secret of the tests, 32 bytes!").decode()
 OTHER_SECRET = "whsec_" + base64.b64encode(b"another one of the tests, the same").decode()
-
-
-@dataclass
-class Receiver:
-    """The example in a process of its own, as its README starts it."""
-
-    process: subprocess.Popen[str]
-    url: str
-
-    @classmethod
-    def start(cls, database_url: str, *options: str) -> Self:
-        given = {"DATABASE_URL": database_url, "WEBHOOK_SECRET": SECRET, "PORT": "0"}
-        process = subprocess.Popen(
-            ["node", *options, "main.mjs"],
-            cwd=EXAMPLES / "consumer-node",
-            env={"PATH": os.environ["PATH"], **given},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("listening on "), f"it ended with {process.wait(30)}"
-        return cls(process, line.split()[-1])
-
-    def deliver(
-        self, given: Sequence[Parcel], secret: str = SECRET, old_secret: str | None = None
-    ) -> list[Reception]:
-        """Hand parcels over as Freehold's relay does."""
-        target = WebhookTarget(
-            self.url,
-            secret,
-            SystemClock(),
-            old_secret=old_secret,
-            ports=[urlsplit(self.url).port or 0],
-            allow=[ip_network("127.0.0.0/8")],
-            insecure=True,
-        )
-        try:
-            return [answer.reception for answer in target.deliver(given)]
-        finally:
-            target.close()
-
-
-@contextmanager
-def receiving(database_url: str, *options: str) -> Iterator[Receiver]:
-    receiver = Receiver.start(database_url, *options)
-    with receiver.process:
-        try:
-            yield receiver
-        finally:
-            receiver.process.kill()
 
 
 @pytest.fixture(scope="module")
