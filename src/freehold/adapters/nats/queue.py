@@ -13,25 +13,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from nats.aio.msg import Msg
 from nats.js.api import Header
 
-from freehold.adapters.nats.address import read_addresses, trust
+from freehold.adapters.nats.line import ROUNDS, Line
 from freehold.adapters.nats.link import (
-    CONNECT_SECONDS,
     NOBODY,
+    PIPELINE_MOST,
     REQUEST_SECONDS,
-    SILENCE,
     Link,
     LinkLost,
     LinkRefused,
     Post,
     Pull,
-    Said,
 )
 from freehold.adapters.nats.loop import LoopThread
 from freehold.adapters.nats.topology import (
@@ -54,7 +52,6 @@ WORKER = "workers"  # the consumer that all workers share
 ACK_WAIT_SECONDS = 120.0
 # JetStream bounds what all workers together hold, so that a killed one must not use it up alone.
 WORKERS_MOST = 20
-DECLARE_SECONDS = 6 * REQUEST_SECONDS
 # Of a request "without waiting": a consumer at its bound of unsettled messages does not answer it at
 # all, and with an end of its own it waits for that end even when nothing is there. Measured with
 # nats-server 2.15.1.
@@ -64,7 +61,6 @@ BLOCKED_SECONDS = 0.5
 LATE_SECONDS = 2.0
 GRACE_SECONDS = 1.0  # between the bounds inside the loop and the one outside, which is the last
 SETTLE_SECONDS = 5.0
-MOST_ROUNDS = 2  # once, and again over a new connection or a stream made anew
 NAK, ACK = b"-NAK", b"+ACK"
 
 
@@ -90,16 +86,13 @@ class NatsQueue:
         replicas: int = 1,
         ack_wait_seconds: float = ACK_WAIT_SECONDS,
     ) -> None:
-        self._addresses = read_addresses(url)
-        self._trusted = trust(ca_file)
         self._name = name
         self._prefetch = prefetch
         self._confirm_seconds = confirm_seconds
         self._replicas = replicas
         self._ack_wait_seconds = ack_wait_seconds
         self._loop = LoopThread("nats-queue")
-        self._link: Link | None = None
-        self._is_declared = False
+        self._line = Line(url, ca_file, self._declare, self._forget)
         self._unsettled: dict[str, _Taken] = {}
         self._known_waiting = 1  # as the last message told; 1: perhaps
         self._published_count = 0
@@ -110,12 +103,13 @@ class NatsQueue:
         """Send messages and wait for JetStream's confirms."""
         bodies = [write_message(message) for message in messages]
         ids = [f"{one.operation_id}.{one.attempt}" for one in messages]
-        return self._run(self._publish(ids, bodies), MOST_ROUNDS * self._confirm_seconds)
+        slices = 1 + len(messages) // PIPELINE_MOST
+        return self._run(self._publish(ids, bodies), ROUNDS * slices * self._confirm_seconds)
 
     def receive(self, max_count: int, wait_seconds: float) -> Sequence[Delivery]:
         """Pull what is there, or wait for one."""
-        seconds = MOST_ROUNDS * (wait_seconds + 3 * LATE_SECONDS)
-        return self._run(self._twice(lambda: self._receive(max_count, wait_seconds)), seconds)
+        seconds = ROUNDS * (wait_seconds + 3 * LATE_SECONDS)
+        return self._run(self._line.twice(lambda: self._receive(max_count, wait_seconds)), seconds)
 
     def settle(self, deliveries: Sequence[Delivery], disposition: Disposition) -> None:
         """Tell JetStream; what is not known any more is passed over."""
@@ -127,25 +121,25 @@ class NatsQueue:
 
     def depth(self) -> int | None:
         """Return what the consumer has not been handed yet."""
-        return self._run(self._twice(self._depth), MOST_ROUNDS * REQUEST_SECONDS)
+        return self._run(self._line.twice(self._depth), ROUNDS * REQUEST_SECONDS)
 
     def close(self) -> None:
         """Put back what was not settled, and end the connection."""
         taken, self._unsettled = list(self._unsettled.values()), {}
         try:
-            if self._link is not None:
+            if self._line.link is not None:
                 self._run(self._leave(taken), 2 * SETTLE_SECONDS, may_open=False)
         except QueueAway:
             pass
         finally:
-            self._link = None
             self._loop.stop()
+            self._line.link = None
 
     # ----------------------------------------------------------------------------- the connection
 
     def _run(self, work: Coroutine[Any, Any, T], seconds: float, *, may_open: bool = True) -> T:
         """Run on the loop, bounded; what goes wrong with the link is told in the port's words."""
-        opening = MOST_ROUNDS * (len(self._addresses) * CONNECT_SECONDS + DECLARE_SECONDS)
+        opening = ROUNDS * self._line.opening_seconds
         try:
             return self._loop.run(work, seconds + GRACE_SECONDS + (opening if may_open else 0.0))
         except LinkRefused as error:
@@ -154,23 +148,6 @@ class NatsQueue:
             raise QueueAway(str(error)) from None
         except TimeoutError:
             raise QueueAway("NATS did not answer in time") from None
-
-    async def _twice(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do work, and once more over a new connection where the old one proved lost."""
-        try:
-            return await work()
-        except LinkLost:
-            await self._drop()
-            return await work()
-
-    async def _ready(self) -> Link:
-        """Return a living connection with stream and consumer behind it."""
-        if self._link is None or self._link.is_lost:
-            await self._drop()
-            self._link = await Link.open(self._addresses, self._trusted)
-        if not self._is_declared:
-            await self._declare(self._link)
-        return self._link
 
     async def _declare(self, link: Link) -> None:
         await declare_stream(
@@ -183,55 +160,29 @@ class NatsQueue:
         await declare_consumer(
             link, self._name, worker(WORKER, self._ack_wait_seconds, ack_pending)
         )
-        self._is_declared = True
 
-    async def _drop(self) -> None:
-        """Forget the connection and all it handed over."""
-        link, self._link = self._link, None
-        self._is_declared = False
+    def _forget(self) -> None:
+        """Forget what a lost connection handed over."""
         self._unsettled.clear()
         self._known_waiting = 1
-        if link is not None:
-            await link.close()
 
     # --------------------------------------------------------------------------------- publishing
 
     async def _publish(self, ids: Sequence[str], bodies: Sequence[bytes]) -> list[bool]:
-        link = await self._ready()
+        link = await self._line.ready()
         self._published_count += 1
         call = f"{link.identity}.{self._published_count}"
         posts = [
             Post(f"{self._name}.ready", body, {Header.MSG_ID.value: f"{one}.{call}.{place}"})
             for place, (one, body) in enumerate(zip(ids, bodies, strict=True))
         ]
-        said = await link.publish(posts, self._confirm_seconds)
-        if any(self._may_help(link, one) for one in said):
-            said = await self._again(posts, said)
+        said = await self._line.publish(posts, self._confirm_seconds)
         return [one.is_confirmed for one in said]
-
-    def _may_help(self, link: Link, said: Said) -> bool:
-        """Tell whether the same message may get through over a new connection or stream."""
-        return said.code == NOBODY or (said is SILENCE and link.is_lost)
-
-    async def _again(self, posts: Sequence[Post], said: list[Said]) -> list[Said]:
-        """Send once more what has no confirm; of what had arrived, JetStream drops the second."""
-        places = [place for place, one in enumerate(said) if not one.is_confirmed]
-        self._is_declared = False
-        try:
-            link = await self._ready()
-        except (LinkLost, LinkRefused):
-            if len(places) == len(posts):
-                raise
-            return said
-        answers = await link.publish([posts[place] for place in places], self._confirm_seconds)
-        for place, answer in zip(places, answers, strict=True):
-            said[place] = answer
-        return said
 
     # ---------------------------------------------------------------------------------- receiving
 
     async def _receive(self, max_count: int, wait_seconds: float) -> list[Delivery]:
-        link = await self._ready()
+        link = await self._line.ready()
         count = min(max_count, self._prefetch - len(self._unsettled))
         if count <= 0:
             await asyncio.sleep(wait_seconds)
@@ -249,12 +200,12 @@ class NatsQueue:
 
     async def _pull(self, count: int, wait_seconds: float | None) -> list[Msg]:
         """Ask for messages: at once, or for the first that comes in time."""
-        for _ in range(MOST_ROUNDS):
-            link = await self._ready()
+        for _ in range(ROUNDS):
+            link = await self._line.ready()
             pull = await self._pull_over(link, count, wait_seconds)
             if pull.messages or not self._must_declare(pull):
                 return pull.messages
-            self._is_declared = False
+            self._line.is_declared = False
         return []
 
     async def _pull_over(self, link: Link, count: int, wait_seconds: float | None) -> Pull:
@@ -264,7 +215,7 @@ class NatsQueue:
         fields = {"batch": count, "expires": int(wait_seconds * SECOND)}
         pull = await link.pull(subject, fields, wait_seconds + LATE_SECONDS)
         if not pull.ended.done() and not pull.messages:
-            await self._drop()
+            await self._line.drop()
             raise LinkLost(f"NATS at {link.place} did not answer in time")
         return pull
 
@@ -287,7 +238,7 @@ class NatsQueue:
     # ----------------------------------------------------------------------------------- settling
 
     async def _settle(self, taken: Sequence[_Taken], disposition: Disposition) -> None:
-        link = self._link
+        link = self._line.link
         if link is None or link.is_lost:
             return
         if disposition is Disposition.DEAD_LETTER:
@@ -308,7 +259,7 @@ class NatsQueue:
         ]
         said = await link.publish(posts, SETTLE_SECONDS)
         if any(one.code == NOBODY for one in said):
-            self._is_declared = False
+            self._line.is_declared = False
         return [one for one, answer in zip(taken, said, strict=True) if answer.is_confirmed]
 
     async def _tell(self, link: Link, replies: Sequence[str], word: bytes) -> None:
@@ -318,18 +269,18 @@ class NatsQueue:
             await link.publish([Post(replies[-1], word)], SETTLE_SECONDS)
 
     async def _leave(self, taken: Sequence[_Taken]) -> None:
-        link = self._link
+        link = self._line.link
         if link is not None and not link.is_lost:
             late = [message.reply for message in link.late]
             await self._tell(link, [*(one.reply for one in taken), *late], NAK)
-        await self._drop()
+        await self._line.drop()
 
     async def _depth(self) -> int:
-        link = await self._ready()
+        link = await self._line.ready()
         answer = await link.request(f"CONSUMER.INFO.{self._name}.{WORKER}", {})
         if "error" in answer:
-            self._is_declared = False
-            await self._ready()
+            self._line.is_declared = False
+            await self._line.ready()
             return 0
         return int(answer["num_pending"])
 
