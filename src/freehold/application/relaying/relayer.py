@@ -190,7 +190,7 @@ def _serve(lane: Lane, done: RelayPass) -> None:
     done.failed_count += forwarded.failed_count
     done.dead_count += forwarded.dead_count
     claimed = done.claimed[lane.forwarder.policy.name] = lane.begin()
-    done.full = done.full or claimed.full
+    done.full = done.full or claimed.full or forwarded.paused  # the pause's event is to be routed
 
 
 def _add(total: RelayPass, done: RelayPass) -> None:
