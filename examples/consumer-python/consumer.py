@@ -101,7 +101,11 @@ async def consume_nats(url: str, connection: psycopg.Connection[Any]) -> None:
     try:
         # One attempt: whoever supervises the process tries again.
         broker = await nats.connect(
-            url, allow_reconnect=False, max_reconnect_attempts=1, error_cb=tell
+            url,
+            allow_reconnect=False,
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0,
+            error_cb=tell,
         )
     except NoServersError as error:
         raise ConnectionError("no NATS server answers") from error

@@ -8,6 +8,7 @@ import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_network
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from tests.examples.conftest import EXAMPLES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+HOOK = Path(__file__).with_name("kill_after_commit.mjs")
 SECRET = "whsec_" + base64.b64encode(b"a secret of the tests, 32 bytes!").decode()
 
 
@@ -30,8 +32,8 @@ class Receiver:
     url: str
 
     @classmethod
-    def start(cls, database_url: str, *options: str) -> Self:
-        given = {"DATABASE_URL": database_url, "WEBHOOK_SECRET": SECRET, "PORT": "0"}
+    def start(cls, database_url: str, *options: str, port: int = 0) -> Self:
+        given = {"DATABASE_URL": database_url, "WEBHOOK_SECRET": SECRET, "PORT": str(port)}
         process = subprocess.Popen(
             ["node", *options, "main.mjs"],
             cwd=EXAMPLES / "consumer-node",
@@ -44,6 +46,11 @@ class Receiver:
         assert line.startswith("listening on "), f"it ended with {process.wait(30)}"
         return cls(process, line.split()[-1])
 
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return urlsplit(self.url).port or 0
+
     def deliver(
         self, given: Sequence[Parcel], secret: str = SECRET, old_secret: str | None = None
     ) -> list[Reception]:
@@ -53,7 +60,7 @@ class Receiver:
             secret,
             SystemClock(),
             old_secret=old_secret,
-            ports=[urlsplit(self.url).port or 0],
+            ports=[self.port],
             allow=[ip_network("127.0.0.0/8")],
             insecure=True,
         )
@@ -64,8 +71,8 @@ class Receiver:
 
 
 @contextmanager
-def receiving(database_url: str, *options: str) -> Iterator[Receiver]:
-    receiver = Receiver.start(database_url, *options)
+def receiving(database_url: str, *options: str, port: int = 0) -> Iterator[Receiver]:
+    receiver = Receiver.start(database_url, *options, port=port)
     with receiver.process:
         try:
             yield receiver

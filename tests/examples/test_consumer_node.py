@@ -6,7 +6,6 @@ import base64
 import random
 import signal
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -16,12 +15,11 @@ from standardwebhooks import Webhook
 
 from freehold.ports.target import Reception
 from tests.examples.events import offers, parcels, received
-from tests.examples.receiving import SECRET, Receiver, receiving
+from tests.examples.receiving import HOOK, SECRET, Receiver, receiving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HOOK = Path(__file__).with_name("kill_after_commit.mjs")
 OTHER_SECRET = "whsec_" + base64.b64encode(b"another one of the tests, the same").decode()
 
 

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,15 +16,15 @@ import pytest
 
 from tests.examples.conftest import EXAMPLES
 from tests.examples.events import offers, parcels, received
+from tests.examples.patience import PATIENCE_SECONDS, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tests.examples.brokers import Broker
 
 CONSUMER = EXAMPLES / "consumer-python" / "consumer.py"
 KILLER = Path(__file__).with_name("kill_after_commit.py")
-PATIENCE_SECONDS = 30
 SENT = parcels(20)
 KEYS = sorted(one.event_key for one in SENT)
 
@@ -47,14 +46,6 @@ def consuming(broker: Broker, database_url: str, *command: Path) -> Iterator[sub
             yield process
         finally:
             process.kill()
-
-
-def wait_for(told: Callable[[], bool]) -> None:
-    """Ask until it is so, for a bounded time."""
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while not told():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.02)
 
 
 def end(process: subprocess.Popen[str]) -> None:
