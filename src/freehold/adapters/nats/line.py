@@ -84,6 +84,8 @@ class Line:
         try:
             return await work()
         except LinkLost:
+            if self.link is None:  # no server could be reached at all
+                raise
             await self.drop()
             return await work()
 

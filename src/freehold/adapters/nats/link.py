@@ -17,7 +17,13 @@ from typing import Any, TypeVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import ConnectionClosedError, Error, MaxPayloadError, NoRespondersError
+from nats.errors import (
+    ConnectionClosedError,
+    Error,
+    MaxPayloadError,
+    NoRespondersError,
+    NoServersError,
+)
 
 from freehold.adapters.nats.address import Address
 
@@ -220,7 +226,6 @@ class Link:
         await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if future.done():
             return future.result()
-        future.cancel()
         if not self._trouble.done():
             raise TimeoutError
         trouble = self._trouble.result()
@@ -242,15 +247,19 @@ class Link:
             LinkRefused: no right to ask, or no JetStream at all.
         """
         body = json.dumps(fields).encode() if fields else b""
-        asked = self._client.request(f"$JS.API.{subject}", body, timeout=REQUEST_SECONDS)
+        asked = asyncio.ensure_future(
+            self._client.request(f"$JS.API.{subject}", body, timeout=REQUEST_SECONDS)
+        )
         try:
-            answer = await self._await(asyncio.ensure_future(asked), REQUEST_SECONDS)
+            answer = await self._await(asked, REQUEST_SECONDS)
         except NoRespondersError:
             raise LinkRefused(
                 f"NATS at {self.place} has no JetStream here: turn it on for this account"
             ) from None
         except (Error, OSError, TimeoutError) as error:
             raise LinkLost(f"NATS at {self.place} did not answer ({_word(error)})") from None
+        finally:
+            asked.cancel()
         found: dict[str, Any] = json.loads(answer.data)
         return found
 
@@ -389,4 +398,6 @@ def _word(error: BaseException) -> str:
         return "no answer in time"
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
-    return ""
+    if isinstance(error, NoServersError):
+        return ""
+    return "it ended the connection, or does not speak NATS"
