@@ -72,6 +72,8 @@ def test_every_field_has_its_line(type_: EventType) -> None:
         for name in re.findall(r"`(\w+)`", line)
     ]
     event = event_of({**example(), "type": type_.value})
+    if type_ not in {EventType.HOLD_SKIPPED, EventType.TARGET_PAUSED}:
+        told.remove("reason")
     assert sorted(told) == sorted(json.loads(cloud_event(event))["data"])
 
 

@@ -121,7 +121,7 @@ def release_batch(
     checkpoint.reach(Boundary.TALLIES_WRITTEN)
     images = _images(holds, rule, doors.released)
     _release(holds, doors.released, tally_ids, checkpoint)
-    _finish_skipped(tx, doors, tally_ids)
+    _finish_skipped(tx, rule, doors, tally_ids)
     _put_off(tx, doors)
     _to_review(tx, doors)
     checkpoint.reach(Boundary.SKIPS_WRITTEN)
@@ -203,11 +203,15 @@ def _images(holds: Holds, rule: Rule, released: Sequence[Claim]) -> Images:
     return holds.images([claim.id for claim in released])
 
 
-def _finish_skipped(tx: Transaction, doors: _Doors, tally_ids: dict[str | None, int]) -> None:
-    if doors.skipped:
-        tx.operations.finish_skipped(
-            [Skipped(c.id, tally_ids[c.tenant], reason.value) for c, reason in doors.skipped]
-        )
+def _finish_skipped(
+    tx: Transaction, rule: Rule, doors: _Doors, tally_ids: dict[str | None, int]
+) -> None:
+    if not doors.skipped:
+        return
+    skipped = [Skipped(c.id, tally_ids[c.tenant], reason.value) for c, reason in doors.skipped]
+    if rule.tell_skips:
+        tx.operations.tell_skipped(skipped)
+    tx.operations.finish_skipped(skipped)
 
 
 def _put_off(tx: Transaction, doors: _Doors) -> None:

@@ -1,7 +1,8 @@
 """Outbox events in the shape of CloudEvents 1.0.
 
 An event about a target is about no hold: its rule is empty, its hold key is the target's name, its
-due is the instant of the pause, and what it carries is the reason.
+due is the instant of the pause, and what it carries is the reason. A skip carries its reason too,
+and no token: the row may be gone.
 
 Source: https://github.com/cloudevents/spec, version 1.0.2, JSON event format.
 """
@@ -92,9 +93,19 @@ def cloud_event(event: Event) -> str:
         **subject,
         "time": event.at.isoformat(),
         "datacontenttype": "application/json",
-        "data": _of_target(event) if event.is_about_target else _of_hold(event),
+        "data": _data(event),
     }
     return json.dumps(envelope, ensure_ascii=False, separators=(",", ":"))
+
+
+def _data(event: Event) -> dict[str, Any]:
+    if event.is_about_target:
+        return _of_target(event)
+    return _of_skip(event) if event.type is EventType.HOLD_SKIPPED else _of_hold(event)
+
+
+def _of_skip(event: Event) -> dict[str, Any]:
+    return {**_of_hold(event), "carry": {}, "reason": event.carry.get("reason")}
 
 
 def _of_hold(event: Event) -> dict[str, Any]:

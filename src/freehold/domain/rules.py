@@ -150,6 +150,7 @@ class Rule:
         batch_size: holds in one transaction, at most.
         one_holder: a row is one holder's for life, so that a new token means more time for him.
         handler: called with the holds that a transaction released, before its commit.
+        tell_skips: an operation that ends as skipped leaves an event too.
         unit: the column that names the unit of a hold, for reports; it says nothing about what
             expiring means, so that it may be named or changed at any time.
     """
@@ -176,6 +177,7 @@ class Rule:
     batch_size: int = 500
     one_holder: bool = False
     handler: HandlerSpec | None = None
+    tell_skips: bool = False
     unit: str | None = None
 
     @property

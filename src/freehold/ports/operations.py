@@ -242,6 +242,17 @@ class Operations(Protocol):
         """
         ...
 
+    def tell_skipped(self, skipped: Sequence[Skipped]) -> None:
+        """Write the event `hold.skipped.v1` of operations, before `finish_skipped`.
+
+        What it carries is the reason; its tokens are empty, since the row may be gone. Like every
+        event it waits while a target is active, else it is kept.
+
+        Raises:
+            ChangeLost: one of them had left the ledger already.
+        """
+        ...
+
     def return_lapsed(self, max_count: int) -> Sequence[Claim]:
         """Make operations ready again whose lease has ended; the attempt stays counted.
 

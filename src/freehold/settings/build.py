@@ -87,6 +87,7 @@ def _built_in(holds: HoldsShape, shape: FileShape) -> Rule:
         again=Again(holds.again),
         attach_limit=holds.attach_limit,
         batch_size=holds.batch,
+        tell_skips=holds.tell_skips,
         handler=_handler(holds, shape.loops),
     )
 
@@ -114,6 +115,7 @@ def _rule(shape: RuleShape, loops: LoopsShape) -> Rule:
         again=Again(shape.again),
         attach_limit=shape.attach_limit,
         batch_size=shape.batch,
+        tell_skips=shape.tell_skips,
         handler=_handler(shape, loops),
     )
 

@@ -338,6 +338,11 @@ class RuleShape(Shape):
     retry: RetryShape = Field(
         default_factory=empty(RetryShape), description="When a failed operation is tried again."
     )
+    tell_skips: bool = Field(
+        _default(Rule, "tell_skips"),
+        description="Whether an event hold.skipped.v1 tells of a hold that was due and could not be "
+        "released, because it was renewed, confirmed, cancelled or gone by then.",
+    )
     handler: str | None = Field(
         None,
         description="A Python function, called with each batch of released holds inside their "

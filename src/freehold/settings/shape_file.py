@@ -56,6 +56,7 @@ class HoldsShape(Shape):
     retry: RetryShape = Field(
         default_factory=empty(RetryShape), description="When a failed operation is tried again."
     )
+    tell_skips: bool = _as_in_rule("tell_skips")
     handler: str | None = _as_in_rule("handler", examples=["shop.hooks:released"])
     handler_timeout: Span | None = _as_in_rule("handler_timeout", examples=["5s"])
 

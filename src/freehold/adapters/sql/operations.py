@@ -250,6 +250,11 @@ class SqlOperations:
         _assert_all(self._sql.many("record_skipped", rows, now=self._now), len(rows), "skip")
         remove_operations(self._sql, [s.operation_id for s in skipped])
 
+    def tell_skipped(self, skipped: Sequence[Skipped]) -> None:
+        """Write the events of skips."""
+        rows = [(s.operation_id, s.reason) for s in skipped]
+        _assert_all(self._sql.many("tell_skipped", rows, now=self._now), len(rows), "be told of")
+
     def return_lapsed(self, max_count: int) -> Sequence[Claim]:
         """Take back leases that ended."""
         rows = self._sql.rows("lapsed", now=self._now, limit=max_count)

@@ -153,6 +153,30 @@ class EndingsContract:
         assert (row["outcome"], row["reason"], row["attempt"]) == ("skipped", "renewed", 1)
         assert (row["tally_id"], row["finished_at"], row["due_at"]) == (tally, NOW, NOW - SECOND)
 
+    def test_a_skip_is_told_before_it_ends(self, ground: Ground) -> None:
+        ledger = ground.open()
+        enqueue(ledger, new_operation("r", 1, NOW - SECOND), new_operation("r", 2))
+        with ledger.transaction() as tx:
+            claims = tx.operations.claim("r", 2, None)
+            tally = tally_id(tx, "r")
+            skipped = [Skipped(one.id, tally, f"reason {one.hold_key}") for one in claims]
+            tx.operations.tell_skipped([])
+            tx.operations.tell_skipped(skipped)
+            tx.operations.finish_skipped(skipped)
+        rows = ground.back.rows("outbox")
+        assert {row["hold_key"]: row["carry"] for row in rows} == {
+            one.hold_key: {"reason": f"reason {one.hold_key}"} for one in claims
+        }
+        told = next(row for row in rows if row["hold_key"] == "1")
+        assert (told["type"], told["state"], told["tokens"]) == ("hold.skipped.v1", "kept", {})
+        assert (told["at"], told["due_at"], told["generation"]) == (NOW, NOW - SECOND, 1)
+
+    def test_telling_of_what_has_left_is_lost(self, ground: Ground) -> None:
+        ledger = ground.open()
+        with raised(ChangeLost), ledger.transaction() as tx:
+            tx.operations.tell_skipped([Skipped(10**9, tally_id(tx, "r"), "gone")])
+        assert ground.back.rows("outbox") == []
+
     def test_skipping_what_has_left_is_lost(self, ground: Ground) -> None:
         ledger = ground.open()
         enqueue(ledger, new_operation("r", 1))

@@ -153,6 +153,19 @@ select m.id, m.rule, m.tenant, m.hold_key, m.digest, m.generation, m.due_at, 'sk
        m.tally_id, m.found_at, :now
 from moved m
 
+-- name: tell_skipped
+-- Purpose: write the events of operations that are about to end as skipped.
+-- Caller: adapters.sql.operations, once a batch with skips, where the rule asks for it
+-- Index: the primary key
+insert into {s}outbox (
+    type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry, state)
+select 'hold.skipped.v1', o.id, o.rule, o.tenant, o.hold_key, o.digest, o.generation, o.due_at,
+       :now, '{}'::json, json_build_object('reason', e.reason),
+       case when exists (select 1 from {s}target t where t.active)
+            then 'pending' else 'kept' end
+from unnest(:c0::bigint[], :c1::text[]) as e (id, reason)
+join {s}operation o on o.id = any (array[e.id])
+
 -- name: lapsed
 -- Purpose: lock leases that ended, oldest first.
 -- Caller: adapters.sql.operations, once a sweep

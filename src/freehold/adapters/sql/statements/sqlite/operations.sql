@@ -139,6 +139,19 @@ select o.id, o.rule, o.tenant, o.hold_key, o.digest, o.generation, o.due_at, 'sk
        o.attempt + (o.state <> 'leased'), o.tick_id, :c1, o.found_at, :now
 from {s}operation o where o.id = :c0
 
+-- name: tell_skipped
+-- Purpose: write the event of an operation that is about to end as skipped.
+-- Differs: one row an execution.
+-- Caller: adapters.sql.operations, once a batch with skips, where the rule asks for it
+-- Index: the primary key
+insert into {s}outbox (
+    type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry, state)
+select 'hold.skipped.v1', o.id, o.rule, o.tenant, o.hold_key, o.digest, o.generation, o.due_at,
+       :now, '{}', json_object('reason', :c1),
+       case when exists (select 1 from {s}target t where t.active = 1)
+            then 'pending' else 'kept' end
+from {s}operation o where o.id = :c0
+
 -- name: lapsed
 -- Purpose: read leases that ended, oldest first.
 -- Differs: no row locks; the transaction is the only writer.
