@@ -49,6 +49,7 @@ class NatsServer:
 
     settings: str = ""
     sync_interval: str = "2m"
+    jetstream: bool = True
     port: int = field(init=False)
     monitor_port: int = field(init=False)
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="freehold-nats-")))
@@ -79,10 +80,10 @@ class NatsServer:
         if self._process is not None and self._process.poll() is None:
             return self
         config = self.folder / "nats.conf"
+        store = f'store_dir: "{self.folder / "data"}", sync_interval: {self.sync_interval}'
         config.write_text(
             f"listen: 127.0.0.1:{self.port}\nhttp: 127.0.0.1:{self.monitor_port}\n"
-            f'jetstream {{ store_dir: "{self.folder / "data"}", '
-            f"sync_interval: {self.sync_interval} }}\n{self.settings}\n"
+            f"{f'jetstream {{ {store} }}' if self.jetstream else ''}\n{self.settings}\n"
         )
         with (self.folder / "log").open("wb") as output:
             self._process = subprocess.Popen(

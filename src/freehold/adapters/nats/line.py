@@ -10,14 +10,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from freehold.adapters.nats.address import read_addresses, trust
+from freehold.adapters.nats.client import LinkLost, LinkRefused
 from freehold.adapters.nats.link import (
     CONNECT_SECONDS,
     NOBODY,
     REQUEST_SECONDS,
     SILENCE,
     Link,
-    LinkLost,
-    LinkRefused,
     Post,
     Said,
 )

@@ -11,39 +11,31 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import (
     ConnectionClosedError,
     Error,
     MaxPayloadError,
     NoRespondersError,
-    NoServersError,
 )
 
 from freehold.adapters.nats.address import Address
+from freehold.adapters.nats.client import LinkLost, LinkRefused, NatsClient, why, word_for
 
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5  # to one server, until it has answered a ping
 REQUEST_SECONDS = 5.0  # the default of JetStream clients for its API
+CLOSE_SECONDS = 1.0  # for the farewell; one after a failed TLS handshake never ends by itself
 PING_SECONDS = 15  # a peer that is silent is given up after twice that
 OPENED = "freehold"  # what the server's monitoring calls the connection
 # JetStream drops what it is sent beyond 10,000 messages that it has not stored yet.
 # Source: nats-server, `max_buffered_msgs`.
 PIPELINE_MOST = 2_000
-
-
-class LinkLost(Exception):
-    """There is no connection, or it ended. The message says why, and may be shown."""
-
-
-class LinkRefused(Exception):
-    """The server is there and says no; again says no. The message may be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +61,6 @@ SILENCE = Said()
 NOBODY = "503"  # no stream keeps the subject, or JetStream is off
 
 
-class _Client(Client):
-    """The client, which sends no word about who we are before TLS where TLS is demanded."""
-
-    demands_tls = False
-    when_ending: Callable[[], None] | None = None
-
-    def told(self, word: str) -> str:
-        """Return what the server said of itself when it was connected to."""
-        return str(self._server_info.get(word, ""))
-
-    def _connect_command(self) -> bytes:
-        if self.demands_tls and not self._server_info.get("tls_required"):
-            raise Error("the server offers no TLS")
-        return bytes(super()._connect_command())
-
-    async def _close(self, status: int, do_cbs: bool = True) -> None:
-        """Tell of the end first: on a broken socket the original may fail before it does."""
-        if self.when_ending is not None:
-            self.when_ending()
-        try:
-            await super()._close(status, do_cbs)
-        except OSError:
-            if self._transport is not None:
-                self._transport.close()  # type: ignore[no-untyped-call]
-
-
 @dataclass(slots=True)
 class _Round:
     """Messages of one call that wait for their answers."""
@@ -116,7 +82,7 @@ class Pull:
 class Link:
     """Belongs to one loop and one caller."""
 
-    def __init__(self, client: _Client, place: str) -> None:
+    def __init__(self, client: NatsClient, place: str) -> None:
         self._client = client
         self.place = place
         self.late: list[Msg] = []  # came after their request had been given up
@@ -147,7 +113,7 @@ class Link:
 
     @classmethod
     async def _open(cls, address: Address, trusted: ssl.SSLContext) -> Link:
-        client = _Client()
+        client = NatsClient()
         link, failures = cls(client, address.place), list[Exception]()
         client.demands_tls, client.when_ending = address.is_tls, link._end
 
@@ -173,7 +139,7 @@ class Link:
                 await client.subscribe(f"{link._pulled}.*", cb=link._on_pulled)
         except (OSError, Error, TimeoutError) as error:
             await link.close()
-            raise _why(address.place, [error, *reversed(failures)]) from None
+            raise why(address.place, [error, *reversed(failures)]) from None
         except BaseException:
             await link.close()
             raise
@@ -196,8 +162,11 @@ class Link:
 
     async def close(self) -> None:
         """End the connection, whatever state it is in."""
-        with contextlib.suppress(OSError, Error, TimeoutError):
-            await self._client.close()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._client.close()
+        except (OSError, Error, TimeoutError):
+            self._client.abort()
 
     def _end(self) -> None:
         self._tell(LinkLost(f"NATS at {self.place} closed the connection"))
@@ -257,7 +226,7 @@ class Link:
                 f"NATS at {self.place} has no JetStream here: turn it on for this account"
             ) from None
         except (Error, OSError, TimeoutError) as error:
-            raise LinkLost(f"NATS at {self.place} did not answer ({_word(error)})") from None
+            raise LinkLost(f"NATS at {self.place} did not answer ({word_for(error)})") from None
         finally:
             asked.cancel()
         found: dict[str, Any] = json.loads(answer.data)
@@ -377,27 +346,3 @@ def _said(message: Msg) -> Said:
         return CONFIRMED
     error = json.loads(message.data)["error"]
     return Said(code=str(error.get("err_code", "")), text=str(error.get("description", "")))
-
-
-def _why(place: str, errors: Sequence[Exception]) -> LinkLost | LinkRefused:
-    """Say why no connection was made; the client itself only says that there is none."""
-    known = [one for one in errors if _word(one)] or list(errors)
-    text = " ".join(str(one) for one in errors)
-    if any(isinstance(one, ssl.SSLCertVerificationError) for one in errors):
-        return LinkRefused(f"the certificate of NATS at {place} is not trusted: see ca_file")
-    if "Authorization" in text or "Authentication" in text:
-        return LinkRefused(f"NATS at {place} refuses this user, password, token or key")
-    if "offers no TLS" in text:
-        return LinkRefused(f"NATS at {place} offers no TLS, and the URL demands it")
-    return LinkLost(f"NATS at {place} cannot be reached ({_word(known[0]) or 'no answer'})")
-
-
-def _word(error: BaseException) -> str:
-    """Return a cause in a few words that quote no URL."""
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
-    if isinstance(error, NoServersError):
-        return ""
-    return "it ended the connection, or does not speak NATS"

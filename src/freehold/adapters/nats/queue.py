@@ -20,14 +20,13 @@ from typing import Any, TypeVar
 from nats.aio.msg import Msg
 from nats.js.api import Header
 
+from freehold.adapters.nats.client import LinkLost, LinkRefused
 from freehold.adapters.nats.line import ROUNDS, Line
 from freehold.adapters.nats.link import (
     NOBODY,
     PIPELINE_MOST,
     REQUEST_SECONDS,
     Link,
-    LinkLost,
-    LinkRefused,
     Post,
     Pull,
 )

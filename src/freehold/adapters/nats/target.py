@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from nats.js.api import Header
 
+from freehold.adapters.nats.client import LinkLost, LinkRefused
 from freehold.adapters.nats.line import ROUNDS, Line
-from freehold.adapters.nats.link import CONNECT_SECONDS, Link, LinkLost, LinkRefused, Post, Said
+from freehold.adapters.nats.link import CONNECT_SECONDS, Link, Post, Said
 from freehold.adapters.nats.loop import LoopThread
 from freehold.adapters.nats.topology import declare_stream, events_stream
 from freehold.domain.errors import TargetAway

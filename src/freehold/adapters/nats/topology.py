@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from freehold.adapters.nats.link import Link, LinkLost, LinkRefused
+from freehold.adapters.nats.client import LinkLost, LinkRefused
+from freehold.adapters.nats.link import Link
 
 SECOND = 1_000_000_000  # JetStream counts in nanoseconds
 NOT_FOUND = {10059, 10014}  # of a stream, of a consumer
