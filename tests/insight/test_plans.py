@@ -17,6 +17,7 @@ NOW = datetime(2026, 3, 10, tzinfo=UTC)
 VALUES: dict[str, Any] = {
     "rule": "cart",
     "limit": 10_001,
+    "after_id": 5,
     "since": NOW,
     "hold_key": "1",
     "id": 1,
@@ -34,6 +35,10 @@ INDEXES = {
     "newest_tick": "tick_once",
     "recent_tallies": "tally_at",
     "failed_lately": "attempt_failed_at",
+    "count_open_strays": "stray_dead",
+    "open_strays": "stray_dead",
+    "find_stray": "stray",
+    "delivery_counts": "delivery_count",
     "outbox_depth": "outbox_pending",
     "open_of_hold": "operation_identity",
     "records_of_hold": "hold_key",

@@ -45,6 +45,8 @@ def _of_all(seen: Status) -> Iterator[str]:
     working = [beat for beat in seen.alive if "work" in beat.roles]
     if not working and (waiting := [row.rule.name for row in seen.rules if waits(row)]):
         yield f"Work waits in {', '.join(waiting)}, and no worker is alive; start `freehold run`."
+    if seen.queue.stray_count:
+        yield _strays(seen.queue.stray_count)
     if never := [row.rule.name for row in seen.rules if row.tick is None and not row.holds.trouble]:
         yield f"No scan ever ran for {', '.join(never)}; start `freehold run`."
     for beat in seen.silent:
@@ -53,6 +55,14 @@ def _of_all(seen: Status) -> Iterator[str]:
     if abs(seen.host_skew) > SKEW_MOST:
         side = "ahead of" if seen.host_skew > timedelta(0) else "behind"
         yield f"This host's clock is {span(abs(seen.host_skew))} {side} the database's; mend its time service."
+
+
+def _strays(count: int) -> str:
+    if count > COUNT_MOST:
+        some = f"More than {COUNT_MOST:,} payloads of the queue are"
+    else:
+        some = "A payload of the queue is" if count == 1 else f"{count:,} payloads of the queue are"
+    return f"{some} no message of ours; look at `freehold review list`: who else publishes there?"
 
 
 def _unruled(pause: Pause) -> str:

@@ -48,6 +48,11 @@ class Review:
         self._ledger = ledger
         self._checkpoint = checkpoint
 
+    @property
+    def ledger(self) -> Ledger:
+        """Return the ledger that it acts on."""
+        return self._ledger
+
     def listed(self, rule: Rule, limit: int) -> list[InReview]:
         """Return the first operations in review of a rule."""
         found: list[InReview] = []

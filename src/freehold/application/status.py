@@ -28,6 +28,7 @@ from freehold.ports.insight import (
     HoldsInSight,
     LastTick,
     Outbox,
+    QueueFigures,
     Readable,
     Reading,
 )
@@ -107,6 +108,7 @@ class Status:
         guards: what froze releases and still does.
         pauses: what a person paused, and is paused still.
         reports: None where the daily report is off.
+        queue: what came over the queue in the last hour, and strays.
     """
 
     now: datetime
@@ -120,6 +122,7 @@ class Status:
     pauses: Sequence[Pause] = ()
     reports: ReportFigures | None = None
     report_policy: ReportPolicy | None = None
+    queue: QueueFigures = field(default_factory=QueueFigures)
     findings: Sequence[str] = field(default=())
 
 
@@ -144,6 +147,7 @@ def status(
         states, depths = figures.states(names), figures.depths(names, COUNT_MOST + 1)
         ended, ticks = figures.ended(now - WINDOW, TALLIES_MOST), figures.last_ticks(names)
         outbox, beats = figures.outbox(COUNT_MOST + 1), figures.heartbeats(HEARTBEATS_MOST)
+        queue = figures.queue(now - WINDOW, COUNT_MOST + 1)
         failed = figures.failed(now - WINDOW, COUNT_MOST + 1)
         guards, pauses = figures.guards(), figures.pauses()
         reports = None
@@ -177,6 +181,7 @@ def status(
         pauses=pauses,
         reports=reports,
         report_policy=report_policy,
+        queue=queue,
     )
 
 

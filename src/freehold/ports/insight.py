@@ -20,10 +20,12 @@ from freehold.domain.pauses import Pause
 from freehold.domain.retries import Failure
 from freehold.domain.rules import Rule
 from freehold.ports.audit import Audit
+from freehold.ports.event_insight import EventsInSight
 from freehold.ports.guards import Guard
 from freehold.ports.holds import FoundHold, ScanCursor
 from freehold.ports.ledger import FailedAttempt, RuleState
 from freehold.ports.report_insight import ReportsInSight
+from freehold.ports.strays import DeliveryCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,19 @@ class Outbox:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueFigures:
+    """What came over the queue.
+
+    Attributes:
+        stray_count: payloads in review that nobody can read.
+        counts: what all processes published and took in a span of whole minutes.
+    """
+
+    stray_count: int = 0
+    counts: DeliveryCounts = field(default_factory=DeliveryCounts)
+
+
+@dataclass(frozen=True, slots=True)
 class Heartbeat:
     """One process, as it last said that it lives."""
 
@@ -135,6 +150,10 @@ class Figures(Protocol):
 
     def outbox(self, at_most: int) -> Outbox:
         """Count the events that wait; stops at `at_most`."""
+        ...
+
+    def queue(self, since: datetime, at_most: int) -> QueueFigures:
+        """Add up what came over the queue since an instant; strays are counted up to `at_most`."""
         ...
 
     def heartbeats(self, at_most: int) -> Sequence[Heartbeat]:
@@ -306,6 +325,11 @@ class Reading(Protocol):
     @property
     def reports(self) -> ReportsInSight:
         """Return the daily reports."""
+        ...
+
+    @property
+    def events(self) -> EventsInSight:
+        """Return events and the targets that are told of them."""
         ...
 
     @property

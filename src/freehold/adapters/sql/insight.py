@@ -12,6 +12,7 @@ from freehold.adapters.sql.guards import SqlGuards, SqlPauses
 from freehold.adapters.sql.loops import SqlRuleStates
 from freehold.adapters.sql.reviews import SqlReviews
 from freehold.adapters.sql.session import Row, Runner
+from freehold.adapters.sql.strays import SqlStrays
 from freehold.domain.operations import OperationState, Outcome
 from freehold.domain.pauses import Pause
 from freehold.domain.retries import Failure, FailureClass
@@ -26,6 +27,7 @@ from freehold.ports.insight import (
     NotedAct,
     OpenOperation,
     Outbox,
+    QueueFigures,
     ToldEvent,
 )
 from freehold.ports.ledger import FailedAttempt, RuleState
@@ -116,6 +118,11 @@ class SqlFigures(_Read):
         """Count the events that wait."""
         count, oldest_at = self._sql.rows("outbox_depth", limit=at_most)[0]
         return Outbox(count, self._sql.session.instant(oldest_at))
+
+    def queue(self, since: datetime, at_most: int) -> QueueFigures:
+        """Add up what came over the queue."""
+        strays = SqlStrays(self._sql, self._now)
+        return QueueFigures(strays.count_open(at_most), strays.counts_since(since))
 
     def heartbeats(self, at_most: int) -> Sequence[Heartbeat]:
         """Return the processes that beat."""

@@ -1,28 +1,40 @@
-"""`freehold review ...`: what a person does with operations that Freehold gave up on."""
+"""`freehold review ...`: what a person does with what Freehold gave up on.
+
+*Not here*: how strays are read and shown (`review_strays`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freehold.domain.inventory import ID_MAX
 from freehold.entrypoints.cli.context import Invocation, invocation, people
+from freehold.entrypoints.cli.review_strays import (
+    ReviewId,
+    data_of,
+    print_list,
+    print_one,
+    review_id,
+)
 
 if TYPE_CHECKING:
     from freehold.application.review import Preview, Review
+    from freehold.application.stray_review import StrayReview
     from freehold.domain.rules import Rule
     from freehold.ports.ledger import FailedAttempt, InReview
+    from freehold.ports.strays import Stray
     from freehold.settings import Settings
 
-review = typer.Typer(help="Operations that wait for a person.", no_args_is_help=True)
+review = typer.Typer(help="What waits for a person: operations and strays.", no_args_is_help=True)
 
 RuleName = Annotated[str, typer.Option("--rule", "-r", help="The rule.")]
+AnyRule = Annotated[str | None, typer.Option("--rule", "-r", help="The rule; not for strays.")]
 Ids = Annotated[
-    list[int] | None,
-    typer.Argument(min=1, max=ID_MAX, help="Operation ids, as `review list` shows."),
+    list[ReviewId] | None,
+    typer.Argument(parser=review_id, metavar="ID", help="Ids, as `review list` shows them."),
 ]
 Matching = Annotated[
     str | None,
@@ -57,22 +69,40 @@ def list_(
     rule: Annotated[str | None, typer.Option("--rule", "-r", help="One rule only.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 50,
 ) -> None:
-    """List what waits for a person, oldest first.
+    """List what waits for a person, oldest first: operations, then strays.
+
+    A stray is a payload of the queue that nobody can read.
 
     Example: freehold review list --rule cart
     """
     with _opened(context) as (call, settings, reviews):
         rules = settings.rules if rule is None else (settings.rule(rule),)
         found = [one for each in rules for one in reviews.listed(each, limit)]
-    call.show([_data(one) for one in found], lambda: _print_list(found))
+        strays = [] if rule is not None else _strays(reviews).listed(limit)
+    data = [*(_data(one) for one in found), *(data_of(one) for one in strays)]
+    call.show(data, lambda: _print_all(found, strays))
+
+
+def _strays(reviews: Review) -> StrayReview:
+    from freehold.application.stray_review import StrayReview
+
+    return StrayReview(reviews.ledger)
+
+
+def _print_all(found: list[InReview], strays: list[Stray]) -> None:
+    if not found and not strays:
+        typer.echo("nothing waits in review")
+    if found:
+        _print_list(found)
+    if found and strays:
+        typer.echo()
+    if strays:
+        print_list(strays)
 
 
 def _print_list(found: list[InReview]) -> None:
     from rich.table import Table
 
-    if not found:
-        typer.echo("nothing waits in review")
-        return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("id", "rule", "tenant", "key", "state", "attempts", "what happened"):
         table.add_column(name, justify="right" if name in ("id", "attempts") else "left")
@@ -92,6 +122,7 @@ def _print_list(found: list[InReview]) -> None:
 def _data(one: InReview) -> dict[str, Any]:
     return {
         "id": str(one.id),
+        "kind": "operation",
         "operation_key": f"{one.rule}:{one.digest}",
         "rule": one.rule,
         "tenant": one.tenant,
@@ -112,16 +143,20 @@ def _data(one: InReview) -> dict[str, Any]:
 @review.command()
 def show(
     context: typer.Context,
-    operation_id: Annotated[
-        int, typer.Argument(min=1, max=ID_MAX, help="As `review list` shows it.")
+    one_id: Annotated[
+        ReviewId, typer.Argument(parser=review_id, metavar="ID", help="As `review list` shows it.")
     ],
 ) -> None:
-    """Show one operation in review with every attempt.
+    """Show one operation in review with every attempt, or one stray with its bytes.
 
-    Example: freehold review show 17
+    Examples: freehold review show 17 · freehold review show stray-12
     """
     with _opened(context) as (call, _, reviews):
-        one, attempts = reviews.show(operation_id)
+        if one_id.is_stray:
+            stray = _strays(reviews).show(one_id.number)
+            call.show(data_of(stray), lambda: print_one(stray))
+            return
+        one, attempts = reviews.show(one_id.number)
     data = {**_data(one), "attempts": [_attempt(each) for each in attempts]}
 
     def text() -> None:
@@ -186,18 +221,60 @@ def requeue(
 @review.command()
 def discard(
     context: typer.Context,
-    rule: RuleName,
     by: By,
     reason: Reason,
+    rule: AnyRule = None,
     ids: Ids = None,
     matching: Matching = None,
+    strays: Annotated[
+        bool, typer.Option("--strays", help="With --matching: strays, by reason or queue.")
+    ] = False,
     confirm: Confirm = None,
 ) -> None:
-    """Set dead operations aside; they stay visible until their hold needs nothing any more.
+    """Set dead operations or strays aside.
 
-    Example: freehold review discard --rule cart 17 --by ann --reason "test data"
+    Operations stay visible until their hold needs nothing any more. The bytes of a stray stay out
+    of review however often they come again.
+
+    Examples: freehold review discard --rule cart 17 --by ann --reason "test data" ·
+    freehold review discard stray-12 --by ann --reason "a misled publisher" ·
+    freehold review discard --strays --matching "not JSON" --confirm 40 --by ann --reason ...
     """
+    from freehold.domain.errors import UsageError
+
+    named = [one.number for one in ids or () if one.is_stray]
+    if strays or named:
+        if rule is not None or len(named) != len(ids or ()):
+            raise UsageError(
+                "Strays belong to no rule; discard them without --rule and operations."
+            )
+        _discard_strays(context, named, by, reason, matching, confirm)
+        return
+    if rule is None:
+        raise UsageError("Say --rule NAME for operations, or name strays, as `review list` shows.")
     _act(context, "discard", rule, by, reason, ids, matching, confirm)
+
+
+def _discard_strays(
+    context: typer.Context,
+    ids: list[int],
+    by: str,
+    reason: str,
+    matching: str | None,
+    confirm: int | None,
+) -> None:
+    from freehold.application.review import Person
+
+    person = Person(by, reason)
+    with _opened(context) as (call, _, reviews):
+        all_strays = _strays(reviews)
+        _require_one_way(ids, matching)
+        if ids:
+            all_strays.require(ids)
+        chosen = ids or all_strays.chosen(matching or "")
+        _require_count(matching, confirm, len(chosen), "discard", "stray")
+        count = all_strays.discard(chosen, person)
+    _show_count(call, "discarded", count, len(set(chosen)) - count)
 
 
 def _act(
@@ -206,7 +283,7 @@ def _act(
     rule: str,
     by: str,
     reason: str,
-    ids: list[int] | None,
+    ids: list[ReviewId] | None,
     matching: str | None,
     confirm: int | None,
 ) -> None:
@@ -219,26 +296,41 @@ def _act(
         _require_count(matching, confirm, len(chosen), verb)
         act = reviews.requeue if verb == "requeue" else reviews.discard
         count = act(one, chosen, person)
-    word = "requeued" if verb == "requeue" else "discarded"
-    left = len(chosen) - count
+    _show_count(call, "requeued" if verb == "requeue" else "discarded", count, len(chosen) - count)
+
+
+def _show_count(call: Invocation, word: str, count: int, left: int) -> None:
     call.show(
         {word: count, "left": left},
         lambda: typer.echo(f"{word} {count}" + (f"; {left} not in review" if left else "")),
     )
 
 
-def _chosen(reviews: Review, rule: Rule, ids: list[int] | None, matching: str | None) -> list[int]:
+def _chosen(
+    reviews: Review, rule: Rule, ids: list[ReviewId] | None, matching: str | None
+) -> list[int]:
+    from freehold.domain.errors import UsageError
+
+    _require_one_way(ids, matching)
+    if not ids:
+        return reviews.chosen(rule, matching or "")
+    if any(one.is_stray for one in ids):
+        raise UsageError("A stray names no operation; it can only be shown and discarded.")
+    numbers = [one.number for one in ids]
+    reviews.require(rule, numbers)
+    return numbers
+
+
+def _require_one_way(ids: Sequence[object] | None, matching: str | None) -> None:
     from freehold.domain.errors import UsageError
 
     if bool(ids) == (matching is not None):
-        raise UsageError("Name either operation ids or --matching TEXT, as `review list` shows.")
-    if not ids:
-        return reviews.chosen(rule, matching or "")
-    reviews.require(rule, ids)
-    return list(ids)
+        raise UsageError("Name either ids or --matching TEXT, as `review list` shows.")
 
 
-def _require_count(matching: str | None, confirm: int | None, count: int, verb: str) -> None:
+def _require_count(
+    matching: str | None, confirm: int | None, count: int, verb: str, what: str = "operation"
+) -> None:
     from freehold.domain.errors import RefusedByState
 
     if matching is None or confirm == count:
@@ -247,9 +339,8 @@ def _require_count(matching: str | None, confirm: int | None, count: int, verb: 
         raise RefusedByState(
             "Nothing in review matches; `freehold review list` shows what is there."
         )
-    some, them = (
-        ("1 operation matches", "it") if count == 1 else (f"{count} operations match", "them")
-    )
+    some, them = (f"1 {what} matches", "it") if count == 1 else (f"{count} {what}s match", "them")
+    look = "preview" if what == "operation" else "list"
     raise RefusedByState(
-        f"{some}; look at `freehold review preview`, then {verb} {them} with --confirm {count}."
+        f"{some}; look at `freehold review {look}`, then {verb} {them} with --confirm {count}."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,6 +66,10 @@ def as_data(seen: Status) -> dict[str, Any]:
         "outbox": {
             "pending_count": seen.outbox.pending_count,
             "oldest_age_seconds": age_seconds(seen.outbox.oldest_at, seen.now),
+        },
+        "queue": {
+            "stray_count": seen.queue.stray_count,
+            "last_hour": asdict(seen.queue.counts),
         },
         "processes": [
             _process_data(beat, seen.now, alive=beat in seen.alive)

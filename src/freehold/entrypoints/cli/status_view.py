@@ -18,7 +18,7 @@ from freehold.domain.operations import OperationState
 from freehold.domain.pauses import RULE_ROLES
 from freehold.domain.tallies import lags
 from freehold.entrypoints.cli.context import people
-from freehold.ports.insight import Ended
+from freehold.ports.insight import Ended, QueueFigures
 from freehold.ports.ledger import RuleCondition
 from freehold.ports.report_insight import ReportFigures
 
@@ -285,6 +285,8 @@ def _foot(seen: Status) -> Table:
         if seen.outbox.pending_count
         else "[dim]nothing waits[/]",
     )
+    if seen.queue != QueueFigures():
+        grid.add_row("queue", _queue(seen.queue))
     if seen.reports is not None:
         grid.add_row("reports", _reports(seen.reports, seen.now))
     if seen.failed:
@@ -296,3 +298,14 @@ def _foot(seen: Status) -> Table:
         f"{seen.now:%Y-%m-%d %H:%M:%S} UTC in the database [dim](this host {skew:+.3f} s)[/]",
     )
     return grid
+
+
+def _queue(queue: QueueFigures) -> str:
+    counts = queue.counts
+    told = (
+        f"{counts.published_count:,} published and {counts.delivered_count:,} taken in the last "
+        f"hour, {counts.passed_over_count:,} with nothing to do"
+    )
+    if not queue.stray_count:
+        return told
+    return f"{told}; [yellow]{number(queue.stray_count)} in review[/] that nobody can read"
