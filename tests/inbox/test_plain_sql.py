@@ -77,6 +77,11 @@ def test_the_table_is_the_helpers(dialect: Any) -> None:
     assert create_table_sql(dialect).replace('"', "").strip() in text
 
 
+def test_the_examples_table_is_the_helpers() -> None:
+    text = (FOLDER.parent / "consumer-node" / "schema.sql").read_text()
+    assert create_table_sql("postgres").replace('"', "").strip() in text
+
+
 def test_an_event_is_new_once_and_to_the_helper_too(plain: Statements, shop: Shop) -> None:
     for expected in (1, 0):
         plain.run("begin")
