@@ -94,6 +94,7 @@ async def consume_nats(url: str, connection: psycopg.Connection[Any]) -> None:
     import nats
     from nats.errors import NoServersError
     from nats.errors import TimeoutError as NothingCame
+    from nats.js.errors import NotFoundError
 
     async def tell(error: Exception) -> None:
         print(f"NATS: {error}", file=sys.stderr)
@@ -126,6 +127,8 @@ async def consume_nats(url: str, connection: psycopg.Connection[Any]) -> None:
                     await message.term()  # never again
                 else:
                     await message.ack_sync()
+    except NotFoundError as error:
+        raise ConnectionError(f"Freehold has not made the stream {STREAM} yet") from error
     finally:
         await broker.close()
     raise ConnectionError("the broker ended the connection")

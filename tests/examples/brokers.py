@@ -30,6 +30,7 @@ class Broker(Protocol):
     """A broker that events are published to, past every layer of ours."""
 
     url: str
+    kind: str
 
     def prepare(self) -> None:
         """Make what the example needs to find, empty."""
@@ -49,6 +50,7 @@ class RabbitBroker:
     """RabbitMQ."""
 
     url: str
+    kind: str = "rabbitmq"
 
     def prepare(self) -> None:
         asyncio.run(self._prepare())
@@ -87,6 +89,7 @@ class NatsBroker:
     """NATS JetStream."""
 
     url: str
+    kind: str = "nats"
 
     def prepare(self) -> None:
         asyncio.run(self._prepare())

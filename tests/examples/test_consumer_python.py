@@ -7,45 +7,23 @@ import random
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.examples.conftest import EXAMPLES
+from tests.examples.consuming import CONSUMER, consuming
 from tests.examples.events import offers, parcels, received
 from tests.examples.patience import PATIENCE_SECONDS, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from tests.examples.brokers import Broker
 
-CONSUMER = EXAMPLES / "consumer-python" / "consumer.py"
 KILLER = Path(__file__).with_name("kill_after_commit.py")
 SENT = parcels(20)
 KEYS = sorted(one.event_key for one in SENT)
-
-
-@contextmanager
-def consuming(broker: Broker, database_url: str, *command: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run the example in a process of its own, and wait until it takes messages."""
-    process = subprocess.Popen(
-        [sys.executable, *(command or (CONSUMER,))],
-        env={"PATH": os.environ["PATH"], "DATABASE_URL": database_url, "BROKER_URL": broker.url},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            assert line.startswith("consuming"), f"it ended with {process.wait(PATIENCE_SECONDS)}"
-            yield process
-        finally:
-            process.kill()
 
 
 def end(process: subprocess.Popen[str]) -> None:

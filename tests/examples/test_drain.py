@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from tests.e2e.command import freehold
 from tests.e2e.shop import make_shop, statuses
+from tests.examples.consuming import consuming
 from tests.examples.events import offers, received
 from tests.examples.patience import wait_for
 from tests.examples.receiving import HOOK, SECRET, receiving
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.examples.brokers import Broker
 
 DUE_COUNT = 30
 TARGET = """
@@ -29,6 +32,12 @@ insecure = true
 
 [targets.retry]
 delays = ["100ms", "100ms"]
+"""
+BROKER_TARGET = """
+[[targets]]
+name = "waiting-list"
+kind = "{kind}"
+url = "{url}"
 """
 EVENT_KEYS = """
 select rule || ':' || digest || ':' || generation || ':' || type, state from freehold_outbox
@@ -52,6 +61,21 @@ def test_each_event_is_in_the_inbox_once_after_a_drain(tmp_path: Path, consumer_
     assert received(consumer_url) == offers(consumer_url) == sorted(events)
     assert len(events) == DUE_COUNT
     assert freehold("audit", cwd=tmp_path).code == 0
+
+
+def test_each_event_is_in_the_inbox_once_by_way_of_a_broker(
+    tmp_path: Path, consumer_url: str, broker: Broker
+) -> None:
+    file = tmp_path / "shop.db"
+    target = BROKER_TARGET.format(kind=broker.kind, url=broker.url)
+    make_shop(tmp_path, f"sqlite:///{file}", due_count=DUE_COUNT, more=target)
+    assert freehold("db", "upgrade", cwd=tmp_path).code == 0
+    with consuming(broker, consumer_url):
+        wait_for(lambda: _drained(tmp_path, file))
+        events = _events(file)
+        wait_for(lambda: received(consumer_url) == sorted(events))
+    assert offers(consumer_url) == sorted(events)
+    assert len(events) == DUE_COUNT
 
 
 def _drained(folder: Path, file: Path) -> bool:
