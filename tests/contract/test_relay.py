@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from freehold.testing.contracts.acts_on_forwards import ActsOnForwardsContract
 from freehold.testing.contracts.forwards import ForwardsContract
 from freehold.testing.contracts.relay import TargetsContract
 
@@ -11,4 +12,8 @@ class TestTargets(TargetsContract):
 
 
 class TestForwards(ForwardsContract):
+    pass
+
+
+class TestActsOnForwards(ActsOnForwardsContract):
     pass

@@ -15,6 +15,7 @@ from typing import Protocol
 from freehold.domain.rules import Rule
 from freehold.domain.tenant_mapping import TenantMapping
 from freehold.ports.due_by_tenant import DueByTenant
+from freehold.ports.forwards import Forwards
 from freehold.ports.guards import Guard, GuardKind, Guards, HostClocks, Pauses
 from freehold.ports.handlers import ExpiredHold, Handler
 from freehold.ports.holds import Holds
@@ -202,6 +203,11 @@ class Transaction(Protocol):
     @property
     def relay(self) -> Relay:
         """Return the outbox as the relay sees it."""
+        ...
+
+    @property
+    def forwards(self) -> Forwards:
+        """Return what a person may do to forwards."""
         ...
 
     @property

@@ -14,6 +14,7 @@ from datetime import datetime
 from freehold.adapters.sql.catalogue import columns_of, is_plain_table, quote, quoted
 from freehold.adapters.sql.due_by_tenant import Served, SqlDueByTenant
 from freehold.adapters.sql.facts import SqlReports
+from freehold.adapters.sql.forwards import SqlForwards
 from freehold.adapters.sql.guards import ClockMemory, SqlGuards, SqlHostClocks, SqlPauses
 from freehold.adapters.sql.holds import SqlHolds
 from freehold.adapters.sql.housekeeping import keep_house
@@ -129,6 +130,11 @@ class SqlTransaction:
     def relay(self) -> SqlRelay:
         """Return the outbox as the relay sees it."""
         return SqlRelay(self._ledger.runner, self.now)
+
+    @property
+    def forwards(self) -> SqlForwards:
+        """Return what a person may do to forwards."""
+        return SqlForwards(self._ledger.runner, self.now)
 
     @property
     def strays(self) -> SqlStrays:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from freehold.adapters.sql.audit import SqlAudit
+from freehold.adapters.sql.event_insight import SqlEventsInSight
 from freehold.adapters.sql.insight import SqlFigures, SqlHistory
 from freehold.adapters.sql.insight_holds import SqlHoldsInSight
 from freehold.adapters.sql.mapping import RuleSql
@@ -28,6 +29,7 @@ class SqlReading:
         self.figures = SqlFigures(runner, now)
         self.history = SqlHistory(runner, now)
         self.reports = SqlReportsInSight(runner, now)
+        self.events = SqlEventsInSight(runner, now)
         self.audit = SqlAudit(session, now, compiled)
 
     def holds(self, rule: Rule) -> SqlHoldsInSight:
