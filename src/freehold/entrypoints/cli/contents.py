@@ -22,6 +22,8 @@ PANELS = {
         "run": "Run the service, or until nothing is due.",
         "scan": "Scan once for due holds, and write operations.",
         "work": "Release what is ready now, then end.",
+        "dispatch": "Name ready operations to the broker, then end.",
+        "relay": "Tell the targets of what happened, then end.",
         "sweep": "Take back ended leases, and close what is settled.",
         "schedule": "Show and pause the schedules of rules.",
     },
