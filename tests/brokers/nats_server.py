@@ -80,7 +80,7 @@ class NatsServer:
         if self._process is not None and self._process.poll() is None:
             return self
         config = self.folder / "nats.conf"
-        store = f'store_dir: "{self.folder / "data"}", sync_interval: {self.sync_interval}'
+        store = f'store_dir: "{self.folder / "data"}", sync_interval: "{self.sync_interval}"'
         config.write_text(
             f"listen: 127.0.0.1:{self.port}\nhttp: 127.0.0.1:{self.monitor_port}\n"
             f"{f'jetstream {{ {store} }}' if self.jetstream else ''}\n{self.settings}\n"

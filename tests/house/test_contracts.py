@@ -13,7 +13,14 @@ if TYPE_CHECKING:
 PORTS = source.PACKAGE / "ports"
 CONTRACTS = source.PACKAGE / "testing" / "contracts"
 # Reading for people is shown on what a whole service left behind, in tests of its own.
-READ_ONLY = {"audit.py", "event_insight.py", "insight.py", "inspection.py", "report_insight.py"}
+READ_ONLY = {
+    "audit.py",
+    "event_insight.py",
+    "insight.py",
+    "inspection.py",
+    "queue_facts.py",
+    "report_insight.py",
+}
 
 
 def _port_methods() -> Iterator[tuple[str, str]]:

@@ -4,7 +4,8 @@ Implements `ports.queue.Queue` and `ports.target.Target`, and tells `doctor` how
 up. *Not here*: what is published, when and how often (`application`).
 """
 
+from freehold.adapters.nats.facts import NatsFacts
 from freehold.adapters.nats.queue import NatsQueue
 from freehold.adapters.nats.target import NatsTarget
 
-__all__ = ["NatsQueue", "NatsTarget"]
+__all__ = ["NatsFacts", "NatsQueue", "NatsTarget"]

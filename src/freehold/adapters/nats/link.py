@@ -160,6 +160,11 @@ class Link:
         """Return the server's version, as it says."""
         return self._client.told("version")
 
+    @property
+    def cluster(self) -> str:
+        """Return the name of the server's cluster; empty where it is alone."""
+        return self._client.told("cluster")
+
     async def close(self) -> None:
         """End the connection, whatever state it is in."""
         try:

@@ -33,6 +33,7 @@ from freehold.adapters.nats.link import (
 from freehold.adapters.nats.loop import LoopThread
 from freehold.adapters.nats.topology import (
     SECOND,
+    WORKER,
     dead_stream,
     declare_consumer,
     declare_stream,
@@ -45,7 +46,6 @@ from freehold.ports.queue import Delivery, Disposition
 
 T = TypeVar("T")
 
-WORKER = "workers"  # the consumer that all workers share
 # Twice the lease of a batch (`application.work`): whoever still has a message then is dead or stuck.
 # A killed worker's messages come again after it, and the dispatcher's sweep is sooner.
 ACK_WAIT_SECONDS = 120.0

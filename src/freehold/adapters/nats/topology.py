@@ -11,6 +11,7 @@ from typing import Any
 from freehold.adapters.nats.client import LinkLost, LinkRefused
 from freehold.adapters.nats.link import Link
 
+WORKER = "workers"  # the consumer that all workers share
 SECOND = 1_000_000_000  # JetStream counts in nanoseconds
 NOT_FOUND = {10059, 10014}  # of a stream, of a consumer
 # What JetStream answers while a cluster has no leader or changes, or room is short: it may pass.
