@@ -97,11 +97,12 @@ class NatsFacts:
 
     def _get(self, monitor: str, path: str) -> Mapping[str, Any]:
         parts = urlsplit(monitor)
-        kind = (
-            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        )
-        how = {"context": self._trusted} if parts.scheme == "https" else {}
-        connection = kind(parts.hostname or "", parts.port, timeout=MONITOR_SECONDS, **how)
+        host, port = parts.hostname or "", parts.port
+        connection = http.client.HTTPConnection(host, port, timeout=MONITOR_SECONDS)
+        if parts.scheme == "https":
+            connection = http.client.HTTPSConnection(
+                host, port, timeout=MONITOR_SECONDS, context=self._trusted
+            )
         try:
             connection.request("GET", f"{parts.path.rstrip('/')}{path}")
             answer = connection.getresponse()
