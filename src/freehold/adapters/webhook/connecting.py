@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
@@ -63,14 +63,9 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         self._asked: asyncio.Future[Collection[Address]] | None = None
 
     async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 -- httpcore's signature
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
+        self, host: str, port: int, *_: Any, **__: Any
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to the first address that answers.
+        """Connect to the first address that answers; what else httpcore may ask for is not given.
 
         Raises:
             AddressForbidden: some address may not be reached.
@@ -85,15 +80,11 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         *others, last = list(addresses)[:ADDRESSES_MOST]
         for address in others:
             with suppress(httpcore.NetworkError, httpcore.TimeoutException):
-                return await self._open(address, port, socket_options)
-        return await self._open(last, port, socket_options)
+                return await self._open(address, port)
+        return await self._open(last, port)
 
-    async def _open(
-        self, address: Address, port: int, options: Iterable[Any] | None
-    ) -> httpcore.AsyncNetworkStream:
-        return await self._plain.connect_tcp(
-            str(address), port, timeout=CONNECT_SECONDS, socket_options=options
-        )
+    async def _open(self, address: Address, port: int) -> httpcore.AsyncNetworkStream:
+        return await self._plain.connect_tcp(str(address), port, timeout=CONNECT_SECONDS)
 
     def _may_reach(self, address: Address) -> bool:
         if is_allowed(address, self._allow):
