@@ -55,25 +55,44 @@ has_postgres() {
 # a service: policy-rc.d forbids the second, create_main_cluster the first.
 install_postgres() {
   has_postgres && return
-  [[ $EUID -eq 0 ]] || fail "PostgreSQL 15 is missing: apt-get install postgresql-15, as root"
-  command -v apt-get >/dev/null || fail "PostgreSQL 15 is missing and there is no apt-get"
-  echo "setup: installing PostgreSQL 15"
+  may_install "PostgreSQL 15" postgresql-15
+  mkdir -p /etc/postgresql-common
+  if [[ ! -e /etc/postgresql-common/createcluster.conf ]]; then
+    echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
+  fi
+  install_server postgresql-15
+  has_postgres || fail "postgresql-15 is installed, yet has no initdb under /usr/lib/postgresql"
+}
+
+has_rabbitmq() {
+  [[ -x /usr/lib/rabbitmq/bin/rabbitmq-server ]] && command -v epmd >/dev/null
+}
+
+install_rabbitmq() {
+  has_rabbitmq && return
+  may_install RabbitMQ rabbitmq-server
+  install_server rabbitmq-server
+  has_rabbitmq || fail "rabbitmq-server is installed, yet /usr/lib/rabbitmq/bin or epmd is missing"
+}
+
+may_install() {
+  [[ $EUID -eq 0 ]] || fail "$1 is missing: apt-get install $2, as root"
+  command -v apt-get >/dev/null || fail "$1 is missing and there is no apt-get"
+  echo "setup: installing $1"
+}
+
+install_server() {
   local policy=/usr/sbin/policy-rc.d made_policy=
   if [[ ! -e $policy ]]; then
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod 755 "$policy"
     made_policy=yes
   fi
-  mkdir -p /etc/postgresql-common
-  if [[ ! -e /etc/postgresql-common/createcluster.conf ]]; then
-    echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
-  fi
   export DEBIAN_FRONTEND=noninteractive
   local status=0
-  apt_install postgresql-15 || status=$?
+  apt_install "$1" || status=$?
   [[ -z $made_policy ]] || rm -f "$policy"
-  [[ $status -eq 0 ]] || fail "apt-get could not install postgresql-15"
-  has_postgres || fail "postgresql-15 is installed, yet has no initdb under /usr/lib/postgresql"
+  [[ $status -eq 0 ]] || fail "apt-get could not install $1"
 }
 
 has_node() {
@@ -118,5 +137,6 @@ apt_install() {
 make_venv
 install_requirements
 install_postgres
+install_rabbitmq
 install_node
 install_node_packages

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.brokers.nats_server import NatsServer
+from tests.brokers.rabbit_server import RabbitServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,14 @@ _NUMBERS = itertools.count(1)
 def nats_server() -> Iterator[NatsServer]:
     """Return a NATS server that tests may restart, never leave down."""
     server = NatsServer()
+    yield server.start()
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def rabbit_server() -> Iterator[RabbitServer]:
+    """Return a RabbitMQ that tests may restart, never leave down."""
+    server = RabbitServer()
     yield server.start()
     server.remove()
 
