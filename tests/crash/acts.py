@@ -36,7 +36,7 @@ class Acts:
 
     url: str
     changes: dict[str, Any] = field(default_factory=dict)
-    limits: dict[str, timedelta] = field(default_factory=dict)
+    limits: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rule(self) -> Rule:

@@ -6,6 +6,7 @@ case, and whoever comes after drains the rest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,6 +17,7 @@ from freehold.domain.rules import HandlerSpec, Mode, Rule
 from freehold.domain.schedule import Every
 from freehold.ports.handlers import ExpiredBatch
 from freehold.ports.ledger import RuleState
+from freehold.ports.queue import Queue
 from freehold.ports.system import Checkpoint
 from freehold.testing.backdoor import BackDoor
 from freehold.testing.clock import SetClock
@@ -49,6 +51,8 @@ LEDGER = (
     "rule_state",
     "worker",
     "action",
+    "stray",
+    "delivery_count",
 )
 
 
@@ -72,6 +76,7 @@ class Script:
     attempts_max: int = 2
     mode: Mode = Mode.RESERVATION
     alone: bool = False  # without companions, so that pages behind a plain one go in bulk
+    connect: Callable[[], Queue] | None = None  # to a queue whose messages the workers wait for
 
     @property
     def rule(self) -> Rule:
@@ -99,7 +104,7 @@ class Script:
     def _pipeline(
         self, clock: SetClock, checkpoint: Checkpoint = ONWARDS, runner: str = "first"
     ) -> Pipeline:
-        return Pipeline(self.url, self.rule, clock, checkpoint, runner)
+        return Pipeline(self.url, self.rule, clock, checkpoint, runner, connect=self.connect)
 
     def run(self, checkpoint: Checkpoint) -> None:
         """Scan, let the host act, work, retry until the poison is dead, sweep."""

@@ -15,13 +15,16 @@ import pytest
 from freehold.domain.rules import Mode
 from freehold.ports.system import Boundary
 from freehold.testing.crash import CRASHED, KillAt, Recorder
+from freehold.testing.dice import SeededDice
+from freehold.testing.faulty_queue import Faults, FaultyBroker, FaultyQueue
 from freehold.testing.forking import ChildTrouble, Wire, fork, run
 from tests.crash.conftest import prepare
 from tests.crash.script import Script
 
 SQLITE_EVERY, POSTGRES_EVERY = 5, 10  # the sample of `make test`: each so-manieth reach
-# Not reached by the loops of holds, but by a person (test_killed_while_a_person_requeues), and by
-# the role `report` (tests/reports: test_conservation, test_sending_kills, test_summaries).
+# Not reached by the loops of holds, but by a person (test_killed_while_a_person_requeues), by the
+# role `report` (tests/reports: test_conservation, test_sending_kills, test_summaries), and by the
+# role `relay` (tests/relay).
 NOT_IN_THE_LOOPS = {
     Boundary.REVIEWED,
     Boundary.REPORTS_ASSIGNED,
@@ -33,10 +36,33 @@ NOT_IN_THE_LOOPS = {
     Boundary.SEND_SETTLED,
     Boundary.SUMMARY_BEGUN,
     Boundary.SUMMARY_TOLD,
+    Boundary.EVENTS_ROUTED,
+    Boundary.FORWARDS_CLAIMED,
+    Boundary.PARCELS_DELIVERED,
+    Boundary.FORWARDS_SETTLED,
 }
+OF_QUEUES = (
+    Boundary.READY_READ,
+    Boundary.MESSAGES_PUBLISHED,
+    Boundary.DELIVERIES_TAKEN,
+    Boundary.DELIVERIES_HANDLED,
+    Boundary.DELIVERIES_SETTLED,
+)
 TWICE = (Boundary.RELEASED, Boundary.COMMITTED)  # first kills that a second one follows
 LANE_SECONDS_MAX = 290
 Case = TypeVar("Case")
+
+
+def queue_in_process() -> Callable[[], FaultyQueue]:
+    """Return what connects to a broker that dies with its process, which is the wiped broker.
+
+    Each child has its own copy: some messages come twice or in any order, and the first is junk.
+    """
+    broker = FaultyBroker(SeededDice(1), Faults(duplicate=0.3, reorder=0.3))
+    broker.accept(b"no message of ours")
+    return broker.connect
+
+
 WAYS: dict[str, dict[str, Any]] = {
     "one transaction": {},
     "leased": {"leased": True},
@@ -45,8 +71,11 @@ WAYS: dict[str, dict[str, Any]] = {
     "window": {"mode": Mode.WINDOW},
     "direct in bulk": {"mode": Mode.DIRECT, "alone": True},
     "window in bulk": {"mode": Mode.WINDOW, "alone": True},
+    "through a queue": {"connect": queue_in_process()},
+    "through a queue, leased": {"connect": queue_in_process(), "leased": True},
 }
 WAY = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+SAMPLED = {name: way for name, way in WAYS.items() if name != "through a queue, leased"}
 
 
 def trace_of(script: Script) -> list[Boundary]:
@@ -120,14 +149,20 @@ def releasing(trace: Sequence[Boundary]) -> list[int]:
     return list(range(first + 1, last + 2))
 
 
-@WAY
+def sampled(trace: Sequence[Boundary], *, sqlite: bool) -> list[int]:
+    """Return the reaches that `make test` kills at; with a queue only those that it brings."""
+    if Boundary.READY_READ in trace:
+        return [trace.index(one) + 1 for one in OF_QUEUES]
+    sample = {*range(1, len(trace) + 1, SQLITE_EVERY if sqlite else POSTGRES_EVERY)}
+    return sorted(sample | {*releasing(trace)} if sqlite else sample)
+
+
+@pytest.mark.parametrize("way", SAMPLED.values(), ids=SAMPLED)
 def test_a_sample_of_kills_is_recovered_from(lanes: list[str], way: dict[str, Any]) -> None:
     scripts = [Script(url, **way) for url in lanes]
     trace = trace_of(scripts[0])
-    sqlite = lanes[0].startswith("sqlite")
-    sample = {*range(1, len(trace) + 1, SQLITE_EVERY if sqlite else POSTGRES_EVERY)}
-    sample |= {*releasing(trace)} if sqlite else set()
-    assert not in_lanes(scripts, sorted(sample), sweep)
+    sample = sampled(trace, sqlite=lanes[0].startswith("sqlite"))
+    assert not in_lanes(scripts, sample, sweep)
     assert killed_at(scripts[0], len(trace) + 1) is None
     assert not wrong_after(scripts[0])
 

@@ -5,13 +5,15 @@ Nothing here waits; time moves when the test moves the clock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
 from freehold.application.audit import audit
+from freehold.application.deliveries import Handler
 from freehold.application.direct import StraightPages
+from freehold.application.dispatch import Dispatcher
 from freehold.application.release import BatchResult
 from freehold.application.review import Person, Review
 from freehold.application.scan import Scanner
@@ -22,6 +24,7 @@ from freehold.application.work import PassEnd, Worker
 from freehold.bootstrap import open_handling, open_ledger
 from freehold.domain.operations import Claim
 from freehold.domain.rules import Rule
+from freehold.ports.queue import Queue
 from freehold.ports.system import Checkpoint
 from freehold.settings import DatabaseSettings, Settings
 from freehold.testing.clock import SetClock, SteadyDice
@@ -29,6 +32,7 @@ from freehold.testing.clock import SetClock, SteadyDice
 ROUNDS_MAX = 60
 ROUND_SECONDS = 31  # longer than a lease of 30 s, and than the patience with an unfinished tick
 FIRINGS_MAX = 50
+RECEIVE_SECONDS = 0.3  # for the first of what a broker in another process was given
 
 
 class NotDrained(AssertionError):
@@ -41,6 +45,8 @@ class Pipeline:
 
     Attributes:
         idle_limit: how long PostgreSQL suffers an open transaction that does nothing.
+        connect: opens a connection to a queue, for a line whose workers wait for messages; what it
+            opened is closed with the line.
     """
 
     url: str
@@ -50,6 +56,7 @@ class Pipeline:
     runner: str = "runner"
     idle_limit: timedelta = timedelta(seconds=10)
     statement_limit: timedelta = timedelta(seconds=30)
+    connect: Callable[[], Queue] | None = None
 
     def __post_init__(self) -> None:
         database = DatabaseSettings(
@@ -79,6 +86,10 @@ class Pipeline:
             handling=handling,
         )
         self.sweeper = Sweeper(self.ledger, self.checkpoint, self.scanner)
+        self.queues = [] if self.connect is None else [self.connect(), self.connect()]
+        if self.queues:
+            self.dispatcher = Dispatcher(self.ledger, self.queues[0], self.checkpoint)
+            self.handler = Handler(self.worker, self.queues[1], {self.rule.name: self.rule})
 
     def fire(self) -> int:
         """Fire the schedule until it has nothing to run; return how many operations are new."""
@@ -101,10 +112,22 @@ class Pipeline:
 
     def work(self) -> BatchResult:
         """Work until nothing is claimable now."""
+        if self.queues:
+            return self._work_queue()
         total = BatchResult()
         while (done := self.worker.work(self.rule)).end is PassEnd.WORKED:
             total.add(done.batch)
         return total
+
+    def _work_queue(self) -> BatchResult:
+        """Publish and handle until there is nothing to name and nothing comes."""
+        total = BatchResult()
+        while True:
+            published = self.dispatcher.dispatch(self.rule).published_count
+            done = self.handler.handle(self.rule.batch_size, RECEIVE_SECONDS)
+            total.add(done.batch)
+            if not published and not done.delivered_count:
+                return total
 
     def deliver(self, claims: Sequence[Claim]) -> BatchResult:
         """Do what a message asks for that names these operations."""
@@ -163,5 +186,7 @@ class Pipeline:
         return int(rows[0][0])
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Give the connections back."""
+        for queue in self.queues:
+            queue.close()
         self.ledger.close()
