@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -40,9 +41,10 @@ def shop(folder: Path, url: str, more: str, *, due_count: int = 0) -> None:
 
 
 def hold(url: str, *numbers: int) -> None:
-    """Insert holds that are due, as the customer's program does."""
+    """Insert holds that are due now; a scan reads again what came due a moment ago, not long ago."""
+    due = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"
     insert = "insert into carts (id, shop, status, hold_token, hold_until) values "
-    rows = ", ".join(f"({n}, 'pier', 'held', 't{n}', '2026-01-01 10:00:00')" for n in numbers)
+    rows = ", ".join(f"({n}, 'pier', 'held', 't{n}', '{due}')" for n in numbers)
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=20)) as lite:
             lite.execute(insert + rows)
