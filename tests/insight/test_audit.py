@@ -14,7 +14,7 @@ from freehold.adapters.sql.audit import OF_A_RULE, OF_A_TABLE, OF_THE_LEDGER
 from freehold.application.audit import CHECKS, audit
 from freehold.domain.facts import Facts
 from freehold.domain.facts_text import canonical, facts_digest
-from freehold.ports.audit import Check
+from freehold.ports.audit import Check, Terms
 from freehold.testing.backdoor import BackDoor
 from tests.house.source import ROOT
 
@@ -100,6 +100,25 @@ LEASED = (
     "update {s}send set state = 'leased', state_before = 'ready', lease_token = 1,"
     f" leased_until = {LONG_AGO}"
 )
+TARGET = f"insert into {{s}}target (name, kind, changed_at) values ('shop', 'webhook', {LONG_AGO})"
+RELAY_PAUSED = f"'relay', 'ann', 'why', {FAR}"
+FORWARD = "event_id, target, state, attempt, owed_at, available_at, changed_at, reason"
+
+
+def owed(state: str, reason: str = "'why'", event: str = "id") -> str:
+    """Owe the event of what ended to a target since long ago."""
+    ended = LONG_AGO if state == "dead" else "null"
+    leased = LONG_AGO if state == "leased" else "null"
+    return (
+        f"insert into {{s}}forward ({FORWARD}, ended_at, leased_until) select {event}, 'shop',"
+        f" '{state}', 0, {LONG_AGO}, {LONG_AGO}, {LONG_AGO}, {reason}, {ended}, {leased}"
+        f" from {{s}}outbox {ENDED}"
+    )
+
+
+WAITS = f"update {{s}}outbox set state = 'pending', at = {LONG_AGO}, routed_at = {LONG_AGO} {ENDED}"
+
+
 PLANTED: list[tuple[Check, list[str]]] = [
     (Check.NEVER_EARLY, [f"update {{s}}record set due_at = {FAR} {ENDED}"]),
     (Check.NEVER_EARLY, [f"update {{s}}record set due_at = null {ENDED}"]),
@@ -265,6 +284,67 @@ def test_a_persons_word_stands_against_an_acceptance_that_was_heard_later(shop: 
     assert Check.SENDS_AGREE in broken(shop)
     shop.run(tried(2, "abandoned", "resolve"))
     assert Check.SENDS_AGREE not in broken(shop)
+
+
+def found_of_events(shop: Shop) -> set[Check]:
+    """Ask only the checks that know of events and what they owe."""
+    known = (
+        Check.EVENTS_LEAVE,
+        Check.DEAD_HAS_REASON,
+        Check.LEASES_RETURN,
+        Check.LEASE_TOKENS_GROW,
+    )
+    with shop.ledger() as ledger, ledger.reading(whole_tables=True) as reading:
+        ask, of_rule = reading.audit.violations, reading.audit.violations_of_rule
+        return {
+            check for check in known if ask(check, Terms()) or of_rule(check, shop.rule, Terms())
+        }
+
+
+def test_events_that_could_have_left_are_found(shop: Shop) -> None:
+    shop.run(TARGET, WAITS)
+    assert found_of_events(shop) == {Check.EVENTS_LEAVE}  # nothing is owed of it
+    for state, reason, found in (
+        ("ready", "'why'", {Check.EVENTS_LEAVE}),
+        ("dead", "'why'", set()),  # it waits for a person
+        ("dead", "''", {Check.DEAD_HAS_REASON}),
+        ("leased", "'why'", {Check.LEASES_RETURN, Check.LEASE_TOKENS_GROW}),
+    ):
+        shop.run("delete from {s}forward", owed(state, reason))
+        assert found_of_events(shop) == found
+    shop.run("delete from {s}forward", owed("ready", event="id + 1000"), owed("dead"))
+    assert found_of_events(shop) == {Check.EVENTS_LEAVE}  # the other is owed, and gone
+
+
+def test_an_event_that_no_target_takes_now_may_wait(shop: Shop) -> None:
+    shop.run(TARGET, WAITS, owed("ready"))
+    for why, undone in (
+        (
+            f"insert into {{s}}target_pause (target, reason, paused_at) values ('shop', 'w', {FAR})",
+            "delete from {s}target_pause",
+        ),
+        (
+            f"update {{s}}target set failing_since = {FAR}, failure_count = 1",
+            "update {s}target set failing_since = null, failure_count = 0",
+        ),
+        ("update {s}target set active = (1 = 0)", "update {s}target set active = (1 = 1)"),
+        (
+            f"insert into {{s}}pause (role, paused_by, reason, paused_at) values ({RELAY_PAUSED})",
+            "delete from {s}pause",
+        ),
+    ):
+        shop.run(why)
+        assert found_of_events(shop) == set()
+        shop.run(undone)
+        assert found_of_events(shop) == {Check.EVENTS_LEAVE}
+
+
+def test_an_event_that_left_is_owed_again_only_when_it_is_told_again(shop: Shop) -> None:
+    left = f"update {{s}}outbox set state = 'published', published_at = {FAR} {ENDED}"
+    shop.run(TARGET, left, owed("dead"))
+    assert found_of_events(shop) == {Check.EVENTS_LEAVE}
+    shop.run("update {s}forward set replay_count = 1")
+    assert found_of_events(shop) == set()
 
 
 def test_a_rule_that_may_not_work_loses_nothing(shop: Shop) -> None:

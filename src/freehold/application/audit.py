@@ -44,7 +44,7 @@ CHECKS: dict[Check, tuple[str, str]] = {
     Check.READY_IS_TAKEN: ("I14", "Nothing of an active rule waits beyond the promise."),
     Check.EVENTS_LEAVE: (
         "I15",
-        "Events leave the outbox within the promise, after they were made.",
+        "Events leave within the promise, unless a target fails or is paused, and are owed no more.",
     ),
     Check.TICKS_FINISH: ("I25", "Every run of a schedule finished, or has a successor."),
     Check.TALLIES_EQUAL_RECORDS: ("I26", "The counts of reports are those of the records."),

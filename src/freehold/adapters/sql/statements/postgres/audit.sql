@@ -36,7 +36,8 @@ select null, null, null, 'no unique index on ' || w.place || ' (' || w.names || 
 from (values ('operation', 'rule,hold_key,digest'), ('outbox', 'operation_id,type'),
              ('tick', 'schedule,logical_time'), ('action', 'hash'),
              ('report', 'tenant,report_date'), ('send', 'report_id,recipient'),
-             ('send', 'message_key')) w (place, names)
+             ('send', 'message_key'), ('forward', 'event_id,target'),
+             ('stray', 'queue,digest')) w (place, names)
 where not exists (
     select 1 from pg_index i
     where i.indrelid = to_regclass('{s}' || w.place) and i.indisunique and i.indisvalid

@@ -141,22 +141,73 @@ where o.rule = :rule and o.state in ('ready', 'retrying', 'deferred')
 limit :limit
 
 -- name: event_not_leaving
--- Purpose: find events that wait for their confirm longer than the promise.
+-- Purpose: find events that could have left within the promise: nobody worked out who gets them,
+--          nothing is owed of them any more, or a target waits for them that is neither paused nor
+--          failing. What is dead for a target waits for a person.
 -- Caller: adapters.sql.audit
--- Index: outbox_pending
+-- Index: outbox_pending, the primary key of forward
 select e.rule, e.hold_key, e.operation_id, 'the event ' || e.id || ' waits since ' || e.at
 from {s}outbox e
 where e.state = 'pending' and e.rule = :rule and e.at < :promised_before
+  and not exists (select 1 from {s}pause p where p.role = 'relay' and p.ended_at is null)
+  and (e.routed_at is null
+       or not exists (select 1 from {s}forward o
+                      where o.event_id = e.id and o.state in ('ready', 'leased', 'retrying', 'dead'))
+       or exists (select 1 from {s}forward f join {s}target t on t.name = f.target
+                  where f.event_id = e.id and f.state in ('ready', 'retrying')
+                    and f.available_at < :promised_before and t.active and t.failing_since is null
+                    and not exists (select 1 from {s}target_pause q
+                                    where q.target = t.name and q.ended_at is null)))
 limit :limit
 
 -- name: event_left_wrongly
--- Purpose: find events whose state and instant of publishing disagree.
+-- Purpose: find events whose state, instant of publishing and forwards disagree; what is told again
+--          is no disagreement.
 -- Caller: adapters.sql.audit
--- Index: none
-select e.rule, e.hold_key, e.operation_id, 'the event ' || e.id || ' is ' || e.state || ' with a wrong published_at'
+-- Index: the primary key of forward
+select e.rule, e.hold_key, e.operation_id,
+       'the event ' || e.id || ' is ' || e.state || ' with a wrong published_at, or is owed still'
 from {s}outbox e
 where e.at >= :since
-  and ((e.state = 'published') <> (e.published_at is not null) or e.published_at < e.at)
+  and ((e.state = 'published') <> (e.published_at is not null) or e.published_at < e.at
+       or (e.state <> 'pending'
+           and exists (select 1 from {s}forward f
+                       where f.event_id = e.id and f.replay_count = 0
+                         and f.state in ('ready', 'leased', 'retrying', 'dead'))))
+limit :limit
+
+-- name: forward_of_nothing
+-- Purpose: find forwards that are open and whose event is gone.
+-- Caller: adapters.sql.audit
+-- Index: the primary key of outbox
+select null, null, null, 'the event ' || f.event_id || ' is gone and owed to ' || f.target
+from {s}forward f
+where f.state in ('ready', 'leased', 'retrying', 'dead')
+  and not exists (select 1 from {s}outbox e where e.id = f.event_id)
+limit :limit
+
+-- name: dead_forward_without_reason
+-- Purpose: find events that are dead for a target and do not say why.
+-- Caller: adapters.sql.audit
+-- Index: forward_dead
+select null, null, null, 'the event ' || f.event_id || ' is dead for ' || f.target || ' without a reason'
+from {s}forward f where f.state = 'dead' and coalesce(f.reason, '') = ''
+limit :limit
+
+-- name: forward_leased_without_token
+-- Purpose: find leased forwards without a fencing token.
+-- Caller: adapters.sql.audit
+-- Index: forward_leased_until
+select null, null, null, 'the event ' || f.event_id || ' is leased for ' || f.target || ' without a lease token'
+from {s}forward f where f.state = 'leased' and f.lease_token is null
+limit :limit
+
+-- name: forward_lease_not_returned
+-- Purpose: find leases of forwards that ended and that no sweep took back.
+-- Caller: adapters.sql.audit
+-- Index: forward_leased_until
+select null, null, null, 'the lease of the event ' || f.event_id || ' for ' || f.target || ' ended at ' || f.leased_until
+from {s}forward f where f.state = 'leased' and f.leased_until < :lapsed_before
 limit :limit
 
 -- name: tick_not_finished

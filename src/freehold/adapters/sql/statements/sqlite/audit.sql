@@ -41,7 +41,8 @@ with wanted (place, names) as (
     values ('operation', 'rule,hold_key,digest'), ('outbox', 'operation_id,type'),
            ('tick', 'schedule,logical_time'), ('action', 'hash'),
            ('report', 'tenant,report_date'), ('send', 'report_id,recipient'),
-           ('send', 'message_key'))
+           ('send', 'message_key'), ('forward', 'event_id,target'),
+             ('stray', 'queue,digest'))
 select null, null, null, 'no unique index on ' || w.place || ' (' || w.names || ')'
 from wanted w
 where not exists (
