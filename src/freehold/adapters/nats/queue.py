@@ -30,7 +30,6 @@ from freehold.adapters.nats.link import (
     Post,
     Pull,
 )
-from freehold.adapters.nats.loop import LoopThread
 from freehold.adapters.nats.topology import (
     SECOND,
     WORKER,
@@ -42,6 +41,7 @@ from freehold.adapters.nats.topology import (
 )
 from freehold.domain.errors import QueueAway, QueueUnfit
 from freehold.domain.messages import Message, read_message, write_message
+from freehold.looping import LoopThread
 from freehold.ports.queue import Delivery, Disposition
 
 T = TypeVar("T")

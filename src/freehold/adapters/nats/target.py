@@ -14,9 +14,9 @@ from nats.js.api import Header
 from freehold.adapters.nats.client import LinkLost, LinkRefused
 from freehold.adapters.nats.line import ROUNDS, Line
 from freehold.adapters.nats.link import CONNECT_SECONDS, Link, Post, Said
-from freehold.adapters.nats.loop import LoopThread
 from freehold.adapters.nats.topology import declare_stream, events_stream
 from freehold.domain.errors import TargetAway
+from freehold.looping import LoopThread
 from freehold.ports.target import Answer, Parcel, Reception
 
 CONTENT_TYPE = "application/cloudevents+json"

@@ -1,7 +1,7 @@
 """A private event loop on a thread of its own, for a client that has no other face.
 
 *Invariants*: nothing of the loop is seen outside; every call has a bound; the thread is a daemon
-and ends at `stop`.
+and ends at `stop`. *Not here*: any client; adapters of brokers keep theirs behind this.
 """
 
 from __future__ import annotations
