@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from freehold.adapters.nats import NatsQueue, NatsTarget, link
+from freehold.adapters.nats import NatsFacts, NatsQueue, NatsTarget, link
 from freehold.domain.errors import QueueAway, QueueUnfit, TargetAway, UsageError
-from freehold.testing.contracts.queue import message
+from freehold.ports.queue import Disposition
+from freehold.testing.contracts.queue import message, take
 from freehold.testing.contracts.targets import parcel
 from tests.brokers.nats_server import NatsServer
 
@@ -26,6 +27,14 @@ authorization { users: [
   { user: all, password: "s3cret/@:pass" }
   { user: reader, password: "s3cret/@:pass", permissions: {
       publish: ["$JS.API.STREAM.INFO.>", "$JS.API.CONSUMER.INFO.>"], subscribe: ["_INBOX.>"] } }
+  { user: deaf, password: "s3cret/@:pass", permissions: { publish: { deny: ["$JS.ACK.>"] } } }
+  { user: least, password: "s3cret/@:pass", permissions: {
+      publish: [
+        "$JS.API.STREAM.INFO.given", "$JS.API.STREAM.INFO.given-dead"
+        "$JS.API.CONSUMER.INFO.given.workers", "$JS.API.CONSUMER.MSG.NEXT.given.workers"
+        "$JS.ACK.given.workers.>", "given.ready", "given.dead"
+      ]
+      subscribe: ["_INBOX.>"] } }
 ] }
 """
 
@@ -94,6 +103,31 @@ def test_a_wrong_password_is_told_without_it(
 def test_a_missing_right_is_told_at_once(guarded: NatsServer, ca_file: str, stream: str) -> None:
     with pytest.raises(QueueUnfit, match=r"does not let us: permissions violation.*stream\.create"):
         depth(url_of(guarded, f"reader:{WRITTEN}"), stream, ca_file)
+
+
+def test_a_missing_right_to_acknowledge_is_told_by_the_next_receive(
+    guarded: NatsServer, ca_file: str, stream: str
+) -> None:
+    queue = NatsQueue(url=url_of(guarded, f"deaf:{WRITTEN}"), name=stream, ca_file=ca_file)
+    queue.publish([message(1)])
+    queue.settle(take(queue, 1), Disposition.ACK)
+    with pytest.raises(QueueUnfit, match=r"does not let us: permissions violation.*js\.ack"):
+        queue.receive(1, 0)
+    assert list(queue.receive(1, 0)) == []
+    queue.close()
+
+
+def test_the_least_rights_are_enough_once_all_is_made(guarded: NatsServer, ca_file: str) -> None:
+    assert depth(url_of(guarded), "given", ca_file) == 0
+    queue = NatsQueue(url=url_of(guarded, f"least:{WRITTEN}"), name="given", ca_file=ca_file)
+    assert queue.publish([message(1), message(2)]) == [True, True]
+    first, second = take(queue, 2)
+    queue.settle([first], Disposition.ACK)
+    queue.settle([second], Disposition.DEAD_LETTER)
+    assert queue.depth() == 0
+    queue.close()
+    facts = NatsFacts(url=url_of(guarded), name="given", ca_file=ca_file).read()
+    assert (facts.user, facts.dead_count, facts.waiting_count) == ("all", 1, 0)
 
 
 def test_a_missing_right_keeps_a_target_away(

@@ -12,7 +12,6 @@ else.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -95,6 +94,7 @@ class NatsQueue:
         self._unsettled: dict[str, _Taken] = {}
         self._known_waiting = 1  # as the last message told; 1: perhaps
         self._published_count = 0
+        self._untold: QueueUnfit | None = None  # a right that settling lacked
 
     # ------------------------------------------------------------------------------------ the port
 
@@ -106,7 +106,10 @@ class NatsQueue:
         return self._run(self._publish(ids, bodies), ROUNDS * slices * self._confirm_seconds)
 
     def receive(self, max_count: int, wait_seconds: float) -> Sequence[Delivery]:
-        """Pull what is there, or wait for one."""
+        """Pull what is there, or wait for one; tells first what `settle` may not."""
+        if self._untold is not None:
+            untold, self._untold = self._untold, None
+            raise untold
         seconds = ROUNDS * (wait_seconds + 3 * LATE_SECONDS)
         return self._run(self._line.twice(lambda: self._receive(max_count, wait_seconds)), seconds)
 
@@ -115,8 +118,12 @@ class NatsQueue:
         known = [self._unsettled.pop(_reply(one), None) for one in deliveries]
         taken = [one for one in known if one is not None]
         if taken:
-            with contextlib.suppress(QueueAway):  # they come again
+            try:
                 self._run(self._settle(taken, disposition), 2 * SETTLE_SECONDS, may_open=False)
+            except QueueUnfit as error:
+                self._untold = error
+            except QueueAway:
+                pass  # they come again
 
     def depth(self) -> int | None:
         """Return what the consumer has not been handed yet."""
@@ -205,7 +212,7 @@ class NatsQueue:
             if pull.messages or not self._must_declare(pull):
                 return pull.messages
             self._line.is_declared = False
-        return []
+        raise LinkLost(f"NATS gives out no messages of {self._name} at the moment")
 
     async def _pull_over(self, link: Link, count: int, wait_seconds: float | None) -> Pull:
         subject = f"CONSUMER.MSG.NEXT.{self._name}.{WORKER}"
