@@ -1,7 +1,8 @@
 """Fixtures for every test: databases of each kind, fresh for each test.
 
 `database_url` runs a test on every database; `postgres_url` on each PostgreSQL; `sqlite_url` on
-SQLite. `postgres` gives the server itself, to be killed and restarted.
+SQLite. `postgres` gives the server itself, to be killed and restarted. `nats_server` and
+`rabbit_server` are the session's brokers.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.brokers.nats_server import NatsServer
+from tests.brokers.rabbit_server import RabbitServer
 from tests.servers import PostgresServer, Servers, find_debian_major
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ DATABASES = [pytest.param("sqlite", id="sqlite", marks=pytest.mark.sqlite), *POS
 # Whole processes on the newer server are the proof's: what differs between the two is met by the
 # contracts and plans, which `make test` runs on both.
 NEWER = "postgres18"
-NEWER_IS_PROOF = tuple(Path(__file__).parent / name for name in ("crash", "e2e", "scenarios"))
+NEWER_IS_PROOF = tuple(Path(__file__).parent / name for name in ("brokers", "crash", "e2e", "scenarios"))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -43,6 +46,22 @@ def servers() -> Iterator[Servers]:
     servers = Servers()
     yield servers
     servers.remove()
+
+
+@pytest.fixture(scope="session")
+def nats_server() -> Iterator[NatsServer]:
+    """Return a NATS server that tests may restart, never leave down."""
+    server = NatsServer()
+    yield server.start()
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def rabbit_server() -> Iterator[RabbitServer]:
+    """Return a RabbitMQ that tests may restart, never leave down."""
+    server = RabbitServer()
+    yield server.start()
+    server.remove()
 
 
 @pytest.fixture(params=POSTGRES)

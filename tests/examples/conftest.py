@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from tests.brokers.conftest import nats_server  # noqa: F401 - a fixture
 from tests.examples.brokers import Broker, NatsBroker, RabbitBroker
 from tests.servers import find_debian_major
 
@@ -38,7 +37,7 @@ def consumer_url(prepared_consumer_url: str) -> str:
     return prepared_consumer_url
 
 
-@pytest.fixture(params=["nats"])
+@pytest.fixture(params=["rabbitmq", "nats"])
 def broker(request: pytest.FixtureRequest) -> Broker:
     """A broker of each kind, with nothing of the example's in it."""
     found: Broker

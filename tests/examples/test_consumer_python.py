@@ -18,7 +18,6 @@ from tests.examples.events import offers, parcels, received
 from tests.examples.patience import PATIENCE_SECONDS, wait_for
 
 if TYPE_CHECKING:
-
     from tests.examples.brokers import Broker
 
 KILLER = Path(__file__).with_name("kill_after_commit.py")

@@ -7,6 +7,8 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.e2e.command import freehold
 from tests.e2e.shop import make_shop, statuses
 from tests.examples.consuming import consuming
@@ -63,6 +65,7 @@ def test_each_event_is_in_the_inbox_once_after_a_drain(tmp_path: Path, consumer_
     assert freehold("audit", cwd=tmp_path).code == 0
 
 
+@pytest.mark.parametrize("broker", ["nats"], indirect=True)
 def test_each_event_is_in_the_inbox_once_by_way_of_a_broker(
     tmp_path: Path, consumer_url: str, broker: Broker
 ) -> None:
