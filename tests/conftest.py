@@ -27,7 +27,9 @@ DATABASES = [pytest.param("sqlite", id="sqlite", marks=pytest.mark.sqlite), *POS
 # Whole processes on the newer server are the proof's: what differs between the two is met by the
 # contracts and plans, which `make test` runs on both.
 NEWER = "postgres18"
-NEWER_IS_PROOF = tuple(Path(__file__).parent / name for name in ("brokers", "crash", "e2e", "scenarios"))
+NEWER_IS_PROOF = tuple(
+    Path(__file__).parent / name for name in ("brokers", "crash", "e2e", "scenarios")
+)
 
 
 @pytest.hookimpl(tryfirst=True)
