@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from freehold.adapters.nats import NatsQueue
+from freehold.adapters.nats import queue as adapter
 from freehold.domain.errors import QueueAway, QueueUnfit
 from freehold.ports.queue import Disposition
 from freehold.testing.contracts.queue import NOTHING_SECONDS, WAIT_SECONDS, message, take
@@ -182,8 +183,11 @@ def test_a_connection_holds_no_more_than_its_prefetch(scene: Scene) -> None:
     assert len(queue.receive(10, WAIT_SECONDS)) == 1
 
 
-def test_the_bound_of_all_workers_is_no_lost_connection(scene: Scene) -> None:
+def test_the_bound_of_all_workers_is_no_lost_connection(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """JetStream leaves a request unanswered then, which must not look like a dead server."""
+    monkeypatch.setattr(adapter, "BLOCKED_SECONDS", 0.1)
     first = scene.queue(ack_wait_seconds=30.0)
     first.publish([message(1), message(2)])
     found = scene.door.ask(f"CONSUMER.INFO.{scene.name}.workers")["config"]

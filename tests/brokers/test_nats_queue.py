@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from freehold.ports.queue import Queue
     from tests.brokers.nats_server import NatsServer
 
-ACK_WAIT_SECONDS = 0.5  # what the contract waits for must come within its five seconds
+ACK_WAIT_SECONDS = 1.0  # what the contract waits for must come within its five seconds
 
 
 class NatsBroker:
