@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from tests.e2e.command import freehold
+from tests.e2e.inprocess import Program
 from tests.e2e.running import Running
 from tests.e2e.shop import make_shop, statuses
 from tests.webhooks.receiver import Receiver
@@ -154,17 +155,17 @@ def test_without_a_dispatcher_a_worker_looks_for_itself(
 
 
 def test_a_one_shot_names_what_is_ready_and_says_when_there_is_no_broker(
-    tmp_path: Path, sqlite_url: str, nats_server: NatsServer, stream: str
+    program: Program, sqlite_url: str, nats_server: NatsServer, stream: str
 ) -> None:
-    shop(tmp_path, sqlite_url, QUEUE.format(url=nats_server.url, name=stream), due_count=3)
-    assert freehold("scan", cwd=tmp_path).code == 0
-    assert freehold("dispatch", cwd=tmp_path).out == "cart: 3 published\n"
+    shop(program.folder, sqlite_url, QUEUE.format(url=nats_server.url, name=stream), due_count=3)
+    assert program("scan").code == 0
+    assert program("dispatch").out == "cart: 3 published\n"
     nats_server.kill9()
     try:
-        away = freehold("dispatch", cwd=tmp_path)
+        away = program("dispatch")
         assert away.code == 5
         assert away.sentence.startswith("freehold: ")
-        assert freehold("run", "--until-idle", cwd=tmp_path).out == "released 3 holds\n"
+        assert program("run", "--until-idle").out == "released 3 holds\n"
     finally:
         nats_server.start()
 
@@ -183,6 +184,14 @@ insecure = true
 allow = ["127.0.0.1/32"]
 ports = [{port}]
 """
+
+
+@pytest.fixture
+def program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Program:
+    """The program, in the test's own process."""
+    return Program(tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -213,27 +222,25 @@ def test_a_target_is_told_of_every_release(
     assert freehold("audit", cwd=tmp_path).code == 0
 
 
-def test_one_shots_tell_a_target_too(tmp_path: Path, sqlite_url: str, receiver: Receiver) -> None:
-    shop(tmp_path, sqlite_url, to_receiver(receiver), due_count=3)
+def test_one_shots_tell_a_target_too(program: Program, sqlite_url: str, receiver: Receiver) -> None:
+    shop(program.folder, sqlite_url, to_receiver(receiver), due_count=3)
     who = ("--by", "ann", "--reason", "their release")
-    assert freehold("pause", "relay", *who, cwd=tmp_path).code == 0
-    assert freehold("work", cwd=tmp_path).code == 0
-    assert freehold("run", "--until-idle", cwd=tmp_path).out == (
-        "released 3 holds; delivered 0 events\n"
-    )
-    paused = freehold("relay", cwd=tmp_path)
+    assert program("pause", "relay", *who).code == 0
+    assert program("work").code == 0
+    assert program("run", "--until-idle").out == ("released 3 holds; delivered 0 events\n")
+    paused = program("relay")
     assert paused.code == 6
     assert "The relay is paused" in paused.sentence
-    assert freehold("resume", "relay", *who, cwd=tmp_path).code == 0
-    assert freehold("relay", "--limit", "1", "--json", cwd=tmp_path).data["delivered"] == 3
-    assert freehold("relay", cwd=tmp_path).out == "delivered 0 events\n"
+    assert program("resume", "relay", *who).code == 0
+    assert program("relay", "--limit", "1", "--json").data["delivered"] == 3
+    assert program("relay").out == "delivered 0 events\n"
     assert len(receiver.got) == 3
 
 
-def test_roles_without_what_they_need_are_refused(tmp_path: Path, sqlite_url: str) -> None:
-    shop(tmp_path, sqlite_url, "")
+def test_roles_without_what_they_need_are_refused(program: Program, sqlite_url: str) -> None:
+    shop(program.folder, sqlite_url, "")
     for role, missing in (("dispatch", "No broker is configured"), ("relay", "No target is")):
         for arguments in (("run", "--role", role), (role,)):
-            refused = freehold(*arguments, cwd=tmp_path)
+            refused = program(*arguments)
             assert refused.code == 2
             assert missing in refused.sentence
