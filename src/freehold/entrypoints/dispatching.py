@@ -85,11 +85,14 @@ class Dispatching:
             self.telemetry.tell(told)
         return done.published_count
 
-    def deliveries_loop(self, worker: Worker, ledger: Ledger, hints: Hints) -> Loop:
+    def deliveries_loop(
+        self, worker: Worker, ledger: Ledger, hints: Hints, on_released: Callable[[], None]
+    ) -> Loop:
         """Return the loop that takes messages for the role `work`.
 
         Args:
             worker: of the loop's own, on `ledger`.
+            on_released: called when holds were released, since there are events then.
 
         Raises:
             UsageError: the URL's file cannot be read, or a package is missing.
@@ -111,6 +114,8 @@ class Dispatching:
             away.end()
             hints.answered(done.delivered_count)
             self._tell(done)
+            if done.batch.released_count:
+                on_released()
             counting.flush()
             return 0.0
 

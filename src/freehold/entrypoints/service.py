@@ -90,6 +90,7 @@ class Service:
         if Role.WORK in roles:
             loops += [*self._work_loops(alone=alone), ("sweep", self._sweep_loop())]
         if Role.RELAY in roles:
+            self._wakes["relay"] = threading.Event()
             relaying = Relaying(self.settings, self.checkpoint, self.telemetry, self.stop)
             loops.append(self._run_of(relaying.loop()))
         if Role.REPORT in roles:
@@ -169,8 +170,11 @@ class Service:
             ahead: list[bool] = []
             straight.take()
             self._each_rule("scan", lambda rule: ahead.append(self._fire(scheduler, rule)))
+            released_count = straight.take().released_count
+            if released_count:
+                self._wake("relay")
             if any(ahead):
-                return 0.0 if straight.take().released_count else AHEAD_SECONDS
+                return 0.0 if released_count else AHEAD_SECONDS
             return max(SHORTEST_SECONDS, self._until_due(scheduler))
 
         return lambda: self._loop("scan", step, ledger.close)
@@ -190,9 +194,12 @@ class Service:
 
     def _wake_all(self) -> None:
         """Tell the loops of this process that operations were written."""
-        for name in ("dispatch", "work"):
-            if name in self._wakes:
-                self._wakes[name].set()
+        self._wake("dispatch")
+        self._wake("work")
+
+    def _wake(self, name: str) -> None:
+        if name in self._wakes:
+            self._wakes[name].set()
 
     def _until_due(self, scheduler: Scheduler) -> float:
         poll = self.settings.loops.poll.total_seconds()
@@ -246,7 +253,9 @@ class Service:
             return [("work", self._work_loop(alone=alone))]
         hints = Hints(SystemClock(), self.telemetry, on_lost=self.wake.set)
         ledger = open_ledger(self.settings, checkpoint=self.checkpoint)
-        deliveries = self._dispatching().deliveries_loop(self._worker(ledger), ledger, hints)
+        deliveries = self._dispatching().deliveries_loop(
+            self._worker(ledger), ledger, hints, lambda: self._wake("relay")
+        )
         return [("work", self._work_loop(hints, alone=alone)), self._run_of(deliveries)]
 
     def _worker(self, ledger: Ledger) -> Worker:
@@ -293,6 +302,8 @@ class Service:
     def _work(self, worker: Worker, rule: Rule) -> PassEnd:
         """Work one batch of a rule; say it once when the rule is paused, or works again."""
         end = worker.work(rule).end
+        if end is PassEnd.WORKED:
+            self._wake("relay")
         if end is PassEnd.GUARDED:  # the heartbeat says so
             return end
         if (end is PassEnd.PAUSED) != (rule.name in self.paused):
