@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import socket
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
 import trustme
 
-from freehold.adapters.nats import NatsFacts, NatsQueue, NatsTarget, link
+from freehold.adapters.nats import NatsFacts, NatsQueue, NatsTarget, address, link
+from freehold.adapters.nats import queue as adapter
+from freehold.adapters.nats.topology import dead_stream, events_stream, hints_stream
 from freehold.domain.errors import QueueAway, QueueUnfit, TargetAway, UsageError
 from freehold.ports.queue import Disposition
+from freehold.settings import load_settings
 from freehold.testing.contracts.queue import message, take
 from freehold.testing.contracts.targets import parcel
 from tests.brokers.nats_server import NatsServer
+from tests.unit.test_settings import LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 PASSWORD = "s3cret/@:pass"
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "nats.md").read_text()
 WRITTEN = "s3cret%2F%40%3Apass"  # in a URL
 RIGHTS = """
 authorization { users: [
@@ -28,13 +34,7 @@ authorization { users: [
   { user: reader, password: "s3cret/@:pass", permissions: {
       publish: ["$JS.API.STREAM.INFO.>", "$JS.API.CONSUMER.INFO.>"], subscribe: ["_INBOX.>"] } }
   { user: deaf, password: "s3cret/@:pass", permissions: { publish: { deny: ["$JS.ACK.>"] } } }
-  { user: least, password: "s3cret/@:pass", permissions: {
-      publish: [
-        "$JS.API.STREAM.INFO.given", "$JS.API.STREAM.INFO.given-dead"
-        "$JS.API.CONSUMER.INFO.given.workers", "$JS.API.CONSUMER.MSG.NEXT.given.workers"
-        "$JS.ACK.given.workers.>", "given.ready", "given.dead"
-      ]
-      subscribe: ["_INBOX.>"] } }
+  { user: least, password: "s3cret/@:pass", THE_PAGE }
 ] }
 """
 
@@ -55,7 +55,9 @@ def guarded(
     issued.private_key_pem.write_to_path(folder / "key")
     authority.cert_pem.write_to_path(folder / "ca")
     tls = f'tls {{ cert_file: "{folder / "cert"}", key_file: "{folder / "key"}" }}'
-    server = NatsServer(settings=f"{RIGHTS}\n{tls}")
+    (page,) = re.findall(r"```text\n(permissions: .*?)```", PAGE, re.DOTALL)
+    rights = RIGHTS.replace("THE_PAGE", page.replace("freehold", "given"))
+    server = NatsServer(settings=f"{rights}\n{tls}")
     yield server.start()
     server.remove()
 
@@ -117,7 +119,9 @@ def test_a_missing_right_to_acknowledge_is_told_by_the_next_receive(
     queue.close()
 
 
-def test_the_least_rights_are_enough_once_all_is_made(guarded: NatsServer, ca_file: str) -> None:
+def test_the_rights_of_the_page_are_enough_once_all_is_made(
+    guarded: NatsServer, ca_file: str
+) -> None:
     assert depth(url_of(guarded), "given", ca_file) == 0
     queue = NatsQueue(url=url_of(guarded, f"least:{WRITTEN}"), name="given", ca_file=ca_file)
     assert queue.publish([message(1), message(2)]) == [True, True]
@@ -202,3 +206,26 @@ def test_a_file_without_certificates_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "ca").write_text("no certificate")
     with pytest.raises(UsageError, match="cannot be read as certificates"):
         NatsQueue(url="nats://h", name="x", ca_file=str(tmp_path / "ca"))
+
+
+def test_a_file_of_credentials_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(address, "find_spec", lambda _: None)
+    with pytest.raises(UsageError, match="needs one more package"):
+        NatsQueue(url="nats://h?credentials=/run/x.creds", name="x")
+
+
+def test_the_settings_of_the_page_load_and_say_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "freehold.toml").write_text(
+        LEAST + "".join(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+    )
+    settings = load_settings(None, {})
+    assert settings.queue is not None
+    for made in (hints_stream("freehold", 1), dead_stream("freehold", 1)):
+        assert all(f"`{word}`" in PAGE for word in (made["name"], *made["subjects"]))
+    made = events_stream("freehold-events", "freehold.events", 1)
+    assert made["max_age"] == 7 * 24 * 3600 * 10**9
+    assert adapter.ACK_WAIT_SECONDS == 120
+    assert f"{dead_stream('x', 1)['max_msgs']:,}" in PAGE

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -66,12 +67,17 @@ def _read(url: str) -> Address:
         raise UsageError(
             "a URL of NATS is nats://HOST:PORT or tls://HOST:PORT; one of yours is not"
         )
+    credentials = parse_qs(parts.query).get("credentials", [None])[0]
+    if credentials is not None and find_spec("nkeys") is None:
+        raise UsageError(
+            "a file of credentials needs one more package: pip install 'nats-py[nkeys]'"
+        )
     return Address(
         place=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         is_tls=parts.scheme == "tls",
         user=None if parts.username is None else unquote(parts.username),
         password=None if parts.password is None else unquote(parts.password),
-        credentials=parse_qs(parts.query).get("credentials", [None])[0],
+        credentials=credentials,
     )
 
 
