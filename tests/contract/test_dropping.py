@@ -134,7 +134,7 @@ def test_all_that_is_ours_goes_and_nothing_else(database_url: str) -> None:
     ("rows", "words"),
     [
         ([OPERATION], "1 open operations"),
-        ([EVENT.replace("{state}", "pending")], "1 events that nobody was told of"),
+        ([EVENT.replace("{state}", "pending")], "1 events that some target was not told of"),
         ([REPORT, MAIL, SEND], "1 mails to recipients who were not sent them yet"),
         ([TENANT, UNIT, HOLD], "1 rows of the built-in table"),
     ],

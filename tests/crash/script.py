@@ -42,6 +42,7 @@ ENDS = {
 SEALS = HandlerSpec("tests.crash.script:seal", timedelta(seconds=10))
 ONWARDS = Onwards()
 LEDGER = (
+    *("forward_attempt", "forward", "target_pause", "target"),
     "operation",
     "attempt",
     "record",

@@ -49,6 +49,13 @@ PLANTS = {
     ),
     "I13": ("update {s}operation set state = 'leased', leased_until = found_at",),
     "I14": ("update {s}operation set state = 'ready', attempt = 0, available_at = '2026-01-01'",),
+    "I15": ("update {s}outbox set state = 'published' where hold_key = '1'",),
+    "I16": (
+        (
+            "insert into {s}forward_attempt (event_id, target, replay_count, attempt, ended_at,"
+            " failure_class, code, reason) values (1, 'shop', 0, 1, '2026-01-01', 'transient', '', '')"
+        ),
+    ),
     "I17": ("update {s}tally set report_id = 7",),
     "I18": (_REPORT_ALONE,),
     "I25": ("update {s}tick set finished_at = null, started_at = '2026-01-01'",),

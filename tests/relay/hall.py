@@ -19,6 +19,7 @@ from freehold.testing.backdoor import BackDoor
 from freehold.testing.clock import SetClock
 from freehold.testing.dice import SeededDice
 from freehold.testing.forking import run
+from freehold.testing.invariants_relay import OF_THE_RELAY, undelivered
 from freehold.testing.postbox import Postbox
 
 if TYPE_CHECKING:
@@ -146,6 +147,12 @@ class Hall:
                 "select target, state, count(*) from {s}forward group by target, state"
             )
             events = door.rows("select state, count(*) from {s}outbox group by state")
+            promised, swept = (door.ledger(NOW + LEASE * 30 - over) for over in (LEASE, LEASE / 4))
+            bounds = {"promised": promised, "swept": swept}
+            for number, _, query in OF_THE_RELAY:
+                names = {name: bounds[name] for name in bounds if f":{name}" in query}
+                assert door.rows(query, **names) == [], number
+            assert undelivered(door) == []
         assert len(keys) == count
         assert sorted(map(tuple, rows)) == [(p.name, "delivered", count) for p in POLICIES]
         assert list(map(tuple, events)) == [("published", count)]

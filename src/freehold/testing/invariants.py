@@ -15,10 +15,14 @@ from datetime import datetime, timedelta
 from freehold.domain.names import digest, pack
 from freehold.domain.rules import Rule
 from freehold.testing.backdoor import BackDoor
+from freehold.testing.invariants_relay import OF_THE_RELAY
 
 SHOWN_MAX = 5  # offending rows in a failure's text
 SWEEP_EVERY = timedelta(seconds=15)
-LEDGER_TABLES = ("operation", "attempt", "record", "tally", "outbox", "action")
+LEDGER_TABLES = (
+    *("operation", "attempt", "record", "tally", "outbox", "action"),
+    *("target", "target_pause", "forward", "forward_attempt"),
+)
 HOST_TABLES = ("reservation", "history", "stock", "receipt")
 
 
@@ -174,6 +178,7 @@ INVARIANTS = (
         " from {s}operation where state in ('ready', 'retrying', 'deferred')"
         " and available_at < :promised",
     ),
+    *(Invariant(*one) for one in OF_THE_RELAY),
     Invariant(
         "I17",
         "each release is counted in one report, or waits for the next",
@@ -313,6 +318,7 @@ def _missing_keys(door: BackDoor) -> Iterator[str]:
     for table, columns in (
         ("operation", "rule, hold_key, digest"),
         ("outbox", "operation_id, type"),
+        ("forward", "event_id, target"),
         ("tick", "schedule, logical_time"),
     ):
         if columns not in _unique_keys(door, table):

@@ -23,7 +23,7 @@ _MADE = re.compile(r"^create (table|view|sequence) \{s\}(\w+)", re.MULTILINE)
 _PARTITION = re.compile(r"record_[0-9]{4}_[0-9]{2}")
 _WORK = (
     ("operation", "some_operations", "open operations"),
-    ("outbox", "some_pending_events", "events that nobody was told of"),
+    ("outbox", "some_pending_events", "events that some target was not told of"),
     ("send", "some_sends", "mails to recipients who were not sent them yet"),
     ("hold", "some_holds", "rows of the built-in table of holds"),
 )

@@ -11,7 +11,7 @@ select worker, host, pid from {s}worker where beat_at > :alive_after order by wo
 select count(*) from (select 1 as one from {s}operation limit :most) as counted
 
 -- name: some_pending_events
--- Purpose: count events that nobody has been told of, up to a limit.
+-- Purpose: count events that some target is still to be told of, up to a limit.
 -- Caller: adapters.sql.dropping
 -- Index: outbox_pending, at most the limit's rows
 select count(*) from (select 1 as one from {s}outbox where state = 'pending' limit :most) as counted
