@@ -15,10 +15,12 @@ from freehold.application.sweep import Sweeper
 from freehold.application.work import Worker
 from freehold.domain.rules import Companion
 from freehold.ports.holds import ScanCursor
+from freehold.ports.ledger import ReadyAfter
 from tests.behaviour.plans import Plans, analyse, assert_by_index, explained, fill
 from tests.behaviour.till import LONGER_THAN_ANY_DELAY, Till, cart, open_table, refuse
 
 if TYPE_CHECKING:
+    from freehold.ports.ledger import Transaction
     from tests.behaviour.place import Place
 
 HOLDS = 6_000
@@ -32,6 +34,8 @@ POSTGRES = {
     "claim": {"operation_claim"},
     "newest": {"operation_claim"},
     "claim_these": {"operation_pkey"},
+    "find_ready": {"operation_claim"},
+    "still_ready": {"operation_pkey"},
     "lease_these": {"operation_pkey"},
     "lock_holds": {"hold_pkey", "operation_pkey"},
     "unlocked_holds": {"hold_pkey", "operation_pkey"},
@@ -57,6 +61,8 @@ SQLITE = {
     "claim": {"freehold_operation_claim"},
     "newest": {"freehold_operation_claim"},
     "claim_these": {"rowid of o"},
+    "find_ready": {"freehold_operation_claim"},
+    "still_ready": {"rowid of o"},
     "lock_holds": {"rowid of h", "rowid of o"},
     "unlocked_holds": {"rowid of h", "rowid of o"},
     "companion_values": {"rowid of h", "rowid of o"},
@@ -98,6 +104,7 @@ def _plans(place: Place) -> Plans:
         tx.operations.renew(leased[0].lease_token or 0, tx.now + timedelta(seconds=30))
         tx.operations.newest("cart", 3)
         tx.operations.count_ready("cart", 100)
+        _name(tx)
     place.advance(LONGER_THAN_ANY_DELAY)
     scheduler.sleep_seconds(rule)
     scanner.scan(rule)
@@ -106,6 +113,14 @@ def _plans(place: Place) -> Plans:
         ids = [claim.id for claim in tx.operations.claim("cart", 5, None)]
         tx.holds(rule).still_due(ids)
     return session.plans
+
+
+def _name(tx: Transaction) -> None:
+    """Read what a dispatcher reads: a page, the next one, and what was named before."""
+    page = tx.operations.find_ready("cart", None, 50)
+    after = ReadyAfter(page[-1].available_at, page[-1].operation_id)
+    assert len(tx.operations.find_ready("cart", after, 50)) == 50
+    assert len(tx.operations.still_ready([one.operation_id for one in page])) == 50
 
 
 @pytest.mark.parametrize("statistics", ["stale", "fresh"])
@@ -121,6 +136,7 @@ def test_hot_statements_go_by_their_index(place: Place, statistics: str) -> None
     plans = _plans(place)
     wanted = POSTGRES if place.dialect == "postgres" else SQLITE
     assert_by_index(plans, wanted)
+    assert "a sort" not in plans["find_ready"]
     own = ("hold", "operation", "record", "h", "o", "freehold_operation")
     read_whole = {n: p for n, p in plans.items() if any(f"all of {table}" in p for table in own)}
     assert set(read_whole) <= {"sample_due"}, read_whole  # it stops at its first row

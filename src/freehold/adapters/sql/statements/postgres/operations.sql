@@ -66,11 +66,11 @@ where o.ctid = any (array(
 -- name: still_ready
 -- Purpose: read named operations as far as they are claimable, to name them again.
 -- Caller: adapters.sql.operations, the dispatcher
--- Index: the primary key
+-- Index: the primary key; states are excluded, so that operation_claim cannot be proven to serve
 select o.id, o.rule, o.digest, o.hold_key, o.due_at, o.available_at, o.attempt + 1
 from {s}operation o
 where o.id = any (:ids::bigint[]) and o.window_until is null
-  and o.state in ('ready', 'retrying', 'deferred') and o.available_at <= :now
+  and o.state not in ('leased', 'dead', 'discarded') and o.available_at <= :now
 order by o.available_at, o.id
 
 -- name: claim_these

@@ -1,7 +1,7 @@
 -- name: open_strays
 -- Purpose: page through strays in review.
 -- Caller: adapters.sql.strays
--- Index: stray_dead
+-- Index: stray_dead, or the primary key: both are in the order of ids
 select id, queue, digest, raw, byte_count, reason, seen_count, first_seen_at, last_seen_at
 from {s}stray where state = 'dead' and id > :after_id order by id limit :limit
 
@@ -14,7 +14,7 @@ select count(*) from (select id from {s}stray where state = 'dead' limit :limit)
 -- name: find_stray
 -- Purpose: read one stray in review.
 -- Caller: adapters.sql.strays
--- Index: the primary key
+-- Index: the primary key, or stray_dead
 select id, queue, digest, raw, byte_count, reason, seen_count, first_seen_at, last_seen_at
 from {s}stray where id = :id and state = 'dead'
 
