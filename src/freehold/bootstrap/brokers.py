@@ -6,7 +6,8 @@ connects at its first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -15,6 +16,7 @@ from freehold.adapters.system import SystemClock
 from freehold.domain.errors import UsageError
 from freehold.domain.forwards import TargetPolicy
 from freehold.ports.queue import Queue
+from freehold.ports.queue_facts import QueueInspection
 from freehold.ports.target import Target
 from freehold.settings import Settings
 from freehold.settings.values_brokers import (
@@ -25,10 +27,6 @@ from freehold.settings.values_brokers import (
     WebhookSettings,
 )
 
-WORDS = {"rabbitmq": "RabbitMQ", "nats": "NATS", "webhook": "A webhook"}
-TARGETS = {"rabbitmq": "RabbitTarget", "nats": "NatsTarget", "webhook": "WebhookTarget"}
-EXTRAS = {"rabbitmq": "rabbitmq", "nats": "nats", "webhook": "webhooks"}
-
 
 @dataclass(frozen=True, slots=True)
 class Aimed:
@@ -38,18 +36,53 @@ class Aimed:
     target: Target
 
 
+@contextmanager
+def _needing(word: str, extra: str) -> Iterator[None]:
+    """Say in one sentence which package an import misses."""
+    try:
+        yield
+    except ImportError as error:
+        raise UsageError(
+            f"{word} needs an extra package; run: pip install 'freehold[{extra}]'"
+        ) from error
+
+
+def _rabbitmq(word: str) -> Callable[..., Any]:
+    with _needing("RabbitMQ", "rabbitmq"):
+        found: Callable[..., Any] = getattr(import_module("freehold.adapters.rabbitmq"), word)
+    return found
+
+
 def open_queue(settings: Settings) -> Queue | None:
     """Return the queue of hints, for one thread; None where there is no broker.
 
     Raises:
         UsageError: the URL's file cannot be read, or a package is missing.
     """
-    chosen = settings.queue
-    if chosen is None:
-        return None
-    word = {"rabbitmq": "RabbitQueue", "nats": "NatsQueue"}[chosen.kind]
-    queue: Queue = _adapter(chosen.kind, word)(**_queue_arguments(chosen))
-    return queue
+    return None if settings.queue is None else _queue(settings.queue)
+
+
+def _queue(chosen: QueueSettings) -> Queue:
+    url, confirm_seconds = chosen.url.needed(), chosen.confirm_timeout.total_seconds()
+    if chosen.kind == "rabbitmq":
+        rabbit: Queue = _rabbitmq("RabbitQueue")(
+            url=url,
+            name=chosen.name,
+            ca_file=chosen.ca_file,
+            prefetch=chosen.prefetch,
+            confirm_seconds=confirm_seconds,
+        )
+        return rabbit
+    with _needing("NATS", "nats"):
+        from freehold.adapters.nats import NatsQueue
+    return NatsQueue(
+        url=url,
+        name=chosen.name,
+        ca_file=chosen.ca_file,
+        prefetch=chosen.prefetch,
+        confirm_seconds=confirm_seconds,
+        replicas=chosen.replicas,
+    )
 
 
 def require_queue(settings: Settings) -> QueueSettings:
@@ -66,6 +99,36 @@ def require_queue(settings: Settings) -> QueueSettings:
     return settings.queue
 
 
+def open_queue_facts(settings: Settings) -> QueueInspection | None:
+    """Return what tells `doctor` how the broker is set up; None where there is no broker.
+
+    Raises:
+        UsageError: as `open_queue` says.
+    """
+    chosen = settings.queue
+    if chosen is None:
+        return None
+    url, name, ca_file = chosen.url.needed(), chosen.name, chosen.ca_file
+    monitor = None if chosen.monitor is None else chosen.monitor.needed()
+    if chosen.kind == "rabbitmq":
+        rabbit: QueueInspection = _rabbitmq("RabbitFacts")(
+            url=url, name=name, ca_file=ca_file, monitor=monitor
+        )
+        return rabbit
+    with _needing("NATS", "nats"):
+        from freehold.adapters.nats import NatsFacts
+    return NatsFacts(url=url, name=name, ca_file=ca_file, monitor=monitor)
+
+
+def open_targets(settings: Settings) -> Sequence[Aimed]:
+    """Return all targets of events, each for one thread.
+
+    Raises:
+        UsageError: a secret cannot be read or used, or a package is missing.
+    """
+    return [Aimed(one.policy, _target(one)) for one in settings.targets]
+
+
 def require_targets(settings: Settings) -> Sequence[TargetSettings]:
     """Return the targets of events.
 
@@ -80,103 +143,53 @@ def require_targets(settings: Settings) -> Sequence[TargetSettings]:
     return settings.targets
 
 
-def _queue_arguments(chosen: QueueSettings) -> dict[str, Any]:
-    common = {
-        "url": chosen.url.needed(),
-        "name": chosen.name,
-        "ca_file": chosen.ca_file,
-        "prefetch": chosen.prefetch,
-        "confirm_seconds": chosen.confirm_timeout.total_seconds(),
-    }
-    return common | ({"replicas": chosen.replicas} if chosen.kind == "nats" else {})
-
-
-def open_queue_facts(settings: Settings) -> Any | None:
-    """Return what tells `doctor` how the broker is set up; None where there is no broker.
-
-    Raises:
-        UsageError: as `open_queue` says.
-    """
-    chosen = settings.queue
-    if chosen is None:
-        return None
-    word = {"rabbitmq": "RabbitFacts", "nats": "NatsFacts"}[chosen.kind]
-    monitor = None if chosen.monitor is None else chosen.monitor.needed()
-    return _adapter(chosen.kind, word)(
-        url=chosen.url.needed(), name=chosen.name, ca_file=chosen.ca_file, monitor=monitor
-    )
-
-
-def open_targets(settings: Settings) -> Sequence[Aimed]:
-    """Return all targets of events, each for one thread.
-
-    Raises:
-        UsageError: a secret cannot be read or used, or a package is missing.
-    """
-    return [open_target(one) for one in settings.targets]
-
-
-def open_target(chosen: TargetSettings) -> Aimed:
-    """Return one target of events, for one thread.
-
-    Raises:
-        UsageError: as `open_targets` says.
-    """
-    return Aimed(chosen.policy, _target(chosen))
-
-
 def _target(chosen: TargetSettings) -> Target:
-    way = chosen.way
-    reaches = _adapter(chosen.policy.kind.value, TARGETS[chosen.policy.kind.value])
-    match way:
+    match chosen.way:
         case RabbitTargetSettings():
-            target: Target = reaches(
-                url=way.url.needed(),
-                exchange=way.exchange,
-                declare=way.declare,
-                ca_file=way.ca_file,
-                confirm_seconds=way.confirm_timeout.total_seconds(),
-            )
+            return _exchange(chosen.way)
         case NatsTargetSettings():
-            target = reaches(
-                url=way.url.needed(),
-                subject=way.subject,
-                stream=way.stream,
-                declare=way.declare,
-                replicas=way.replicas,
-                ca_file=way.ca_file,
-                confirm_seconds=way.confirm_timeout.total_seconds(),
-            )
-        case _:
-            target = reaches(**_webhook_arguments(way))
+            return _subject(chosen.way)
+        case WebhookSettings():
+            return _webhook(chosen.way)
+
+
+def _exchange(way: RabbitTargetSettings) -> Target:
+    target: Target = _rabbitmq("RabbitTarget")(
+        url=way.url.needed(),
+        exchange=way.exchange,
+        declare=way.declare,
+        ca_file=way.ca_file,
+        confirm_seconds=way.confirm_timeout.total_seconds(),
+    )
     return target
 
 
-def _webhook_arguments(way: WebhookSettings) -> dict[str, Any]:
-    return {
-        "url": way.url.needed(),
-        "secret": way.secret.needed(),
-        "old_secret": None if way.old_secret is None else way.old_secret.read(),
-        "clock": SystemClock(),
-        "ports": way.ports,
-        "allow": way.allow,
-        "insecure": way.insecure,
-        "ca_file": way.ca_file,
-        "seconds": way.timeout.total_seconds(),
-        "concurrency": way.concurrency,
-    }
+def _subject(way: NatsTargetSettings) -> Target:
+    with _needing("NATS", "nats"):
+        from freehold.adapters.nats import NatsTarget
+    return NatsTarget(
+        url=way.url.needed(),
+        subject=way.subject,
+        stream=way.stream,
+        declare=way.declare,
+        replicas=way.replicas,
+        ca_file=way.ca_file,
+        confirm_seconds=way.confirm_timeout.total_seconds(),
+    )
 
 
-def _adapter(kind: str, word: str) -> Callable[..., Any]:
-    """Import what reaches a broker or target.
-
-    Raises:
-        UsageError: a package that it needs is not installed.
-    """
-    try:
-        found: Callable[..., Any] = getattr(import_module(f"freehold.adapters.{kind}"), word)
-    except ImportError as error:
-        raise UsageError(
-            f"{WORDS[kind]} needs an extra package; run: pip install 'freehold[{EXTRAS[kind]}]'"
-        ) from error
-    return found
+def _webhook(way: WebhookSettings) -> Target:
+    with _needing("A webhook", "webhooks"):
+        from freehold.adapters.webhook import WebhookTarget
+    return WebhookTarget(
+        way.url.needed(),
+        way.secret.needed(),
+        SystemClock(),
+        old_secret=None if way.old_secret is None else way.old_secret.read(),
+        ports=way.ports,
+        allow=way.allow,
+        insecure=way.insecure,
+        ca_file=way.ca_file,
+        seconds=way.timeout.total_seconds(),
+        concurrency=way.concurrency,
+    )
