@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freehold.entrypoints.cli.context import invocation
-from freehold.entrypoints.cli.one_shot import deadline_seconds
+from freehold.entrypoints.cli.one_shot import deadline_seconds, refuse, require_rules
 from freehold.entrypoints.cli.sentences import sentence
 from freehold.entrypoints.signals import on_signals
 
@@ -30,7 +30,6 @@ def dispatch(context: typer.Context, rule: Annotated[str | None, typer.Option()]
     """
     from freehold.domain.errors import WorkLeft
     from freehold.domain.pauses import Role
-    from freehold.entrypoints.cli.loops import refuse, require_rules
     from freehold.entrypoints.dispatching import dispatch_once
 
     call = invocation(context)

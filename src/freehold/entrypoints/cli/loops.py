@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freehold.entrypoints.cli.context import invocation
-from freehold.entrypoints.cli.one_shot import deadline_seconds
+from freehold.entrypoints.cli.one_shot import deadline_seconds, refuse, require_rules
 from freehold.entrypoints.cli.sentences import sentence
 from freehold.entrypoints.signals import on_signals
 
@@ -161,24 +161,6 @@ def _paused(stopped: Stopped) -> list[str]:
     return [f"{count} tenant{' is' if count == 1 else 's are'} paused, see `freehold pause list`"]
 
 
-def refuse(stopped: Stopped) -> None:
-    """Refuse in one sentence when a rule could not work, also where others could.
-
-    Raises:
-        RefusedByState: one could not.
-    """
-    from freehold.domain.errors import RefusedByState
-
-    if not stopped.rules:
-        return
-    reason = next(iter(stopped.rules.values()))
-    names = [name for name, other in stopped.rules.items() if other == reason]
-    who = f"Rule {names[0]}" if len(names) == 1 else f"Rules {', '.join(names)}"
-    more = len(stopped.rules) - len(names)
-    others = f" ({more} more cannot either, `freehold status` says why)" if more else ""
-    raise RefusedByState(f"{who} cannot work: {reason}{others}.")
-
-
 def _released(count: int) -> str:
     return f"released {count} hold{'' if count == 1 else 's'}"
 
@@ -213,21 +195,6 @@ def _require_work(roles: Sequence[Role], settings: Settings) -> None:
         require_targets(settings)
     if any(role in roles for role in RULE_ROLES):
         require_rules(settings)
-
-
-def require_rules(settings: Settings) -> None:
-    """Refuse where there is nothing to do.
-
-    Raises:
-        UsageError: no rule is configured.
-    """
-    from freehold.domain.errors import UsageError
-
-    if not settings.rules:
-        raise UsageError(
-            "No rule is configured, so there is nothing to do; add [[rules]] to freehold.toml "
-            "(`freehold init` drafts one)."
-        )
 
 
 def _configured(settings: Settings) -> list[Role]:
