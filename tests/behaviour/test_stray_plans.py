@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from freehold.adapters.sql.ledger import SqlLedger
 from freehold.adapters.system import Onwards
 from freehold.domain.messages import Unreadable
@@ -32,8 +30,7 @@ SQLITE = {
 }
 
 
-@pytest.mark.parametrize("statistics", ["none", "fresh"])
-def test_strays_go_by_their_index(place: Place, statistics: str) -> None:
+def test_strays_go_by_their_index(place: Place) -> None:
     session = explained(place)
     ledger = SqlLedger(session, Onwards())
     many = [Unreadable(b"", 0, f"{number:064x}", "not JSON") for number in range(MANY)]
@@ -41,8 +38,7 @@ def test_strays_go_by_their_index(place: Place, statistics: str) -> None:
         tx.strays.record("q", many)
         for number in range(1_000):
             tx.strays.count(f"process {number}", DeliveryCounts(1))
-    if statistics == "fresh":
-        analyse(place)
+    analyse(place)
     session.plans.clear()
     with ledger.transaction() as tx:
         tx.strays.record("q", many[:5])
