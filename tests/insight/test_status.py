@@ -13,7 +13,8 @@ import pytest
 from rich.console import Console
 
 from freehold.adapters.system import SystemClock
-from freehold.application.findings import counted, judged, span
+from freehold.application.findings import counted, judged
+from freehold.application.spans import span
 from freehold.application.status import COUNT_MOST, Status, status
 from freehold.domain.errors import DatabaseError
 from freehold.domain.operations import OperationState

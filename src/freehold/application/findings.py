@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from freehold.application.event_findings import event_findings
 from freehold.application.report_findings import report_findings
+from freehold.application.spans import span
 from freehold.application.status import (
     COUNT_MOST,
     SKEW_MOST,
@@ -27,6 +29,7 @@ def judged(seen: Status) -> Status:
     found = [finding for row in seen.rules for finding in _of_rule(row, seen)]
     if seen.reports is not None and seen.report_policy is not None:
         found += report_findings(seen.reports, seen.report_policy, seen.now, seen.alive)
+    found += event_findings(seen.events, seen.now, seen.alive, COUNT_MOST + 1)
     return replace(seen, findings=[*_of_all(seen), *found])
 
 
@@ -129,16 +132,3 @@ def counted(count: int) -> str:
     """Write a count of operations; one beyond the limit says so."""
     number = f"More than {COUNT_MOST:,}" if count > COUNT_MOST else f"{count:,}"
     return f"{number} operation" + ("" if count == 1 else "s")
-
-
-def span(length: timedelta) -> str:
-    """Write a span of time in its two largest units."""
-    seconds = length.total_seconds()
-    if seconds < 10:  # noqa: PLR2004 - below that a person reads tenths
-        return f"{seconds:.1f} s".replace(".0 s", " s")
-    left, parts = int(seconds), []
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        if left >= size:
-            parts.append(f"{left // size} {unit}")
-            left %= size
-    return " ".join(parts[:2])

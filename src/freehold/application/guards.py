@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from freehold.application.findings import span
+from freehold.application.spans import span
 from freehold.domain.clocks import (
     ClockReading,
     is_jump,

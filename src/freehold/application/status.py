@@ -7,10 +7,11 @@ whose table cannot be read hides no other rule. *Not here*: how it is printed (`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from freehold.application.event_findings import EventFigures
 from freehold.domain.due import is_due, read_due, released_from
 from freehold.domain.errors import DatabaseError, RuleRefused, StatementTimedOut
 from freehold.domain.operations import CLAIMABLE, OperationState
@@ -123,6 +124,7 @@ class Status:
     reports: ReportFigures | None = None
     report_policy: ReportPolicy | None = None
     queue: QueueFigures = field(default_factory=QueueFigures)
+    events: EventFigures = field(default_factory=EventFigures)
     findings: Sequence[str] = field(default=())
 
 
@@ -131,11 +133,13 @@ def status(
     rules: Sequence[Rule],
     host_clock: HostClock,
     report_policy: ReportPolicy | None = None,
+    targets: Collection[str] = (),
 ) -> Status:
     """Read all figures and judge them.
 
     Args:
         report_policy: None where the daily report is off.
+        targets: names of the configured targets.
 
     Raises:
         DatabaseAway: the database cannot be reached.
@@ -148,6 +152,7 @@ def status(
         ended, ticks = figures.ended(now - WINDOW, TALLIES_MOST), figures.last_ticks(names)
         outbox, beats = figures.outbox(COUNT_MOST + 1), figures.heartbeats(HEARTBEATS_MOST)
         queue = figures.queue(now - WINDOW, COUNT_MOST + 1)
+        events = _events(reading, targets)
         failed = figures.failed(now - WINDOW, COUNT_MOST + 1)
         guards, pauses = figures.guards(), figures.pauses()
         reports = None
@@ -182,7 +187,13 @@ def status(
         reports=reports,
         report_policy=report_policy,
         queue=queue,
+        events=events,
     )
+
+
+def _events(reading: Reading, targets: Collection[str]) -> EventFigures:
+    found = reading.events.targets(COUNT_MOST + 1)
+    return EventFigures(found, reading.events.unrouted_count(COUNT_MOST + 1), targets)
 
 
 def added_up(parts: Sequence[Ended]) -> Ended | None:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from freehold.application.findings import span
+from freehold.application.spans import span
+from freehold.application.why_events import told
 from freehold.domain.due import DueProblem, EmptyDue, is_due, read_due, released_from
 from freehold.domain.errors import DatabaseAway, DatabaseError, UsageError
 from freehold.domain.names import digest, key_text, operation_key
@@ -173,7 +174,7 @@ def _happened(
         yield from _attempts(reading, number)
         yield Happened(record.finished_at, _ended(record))
         for event in reading.history.events([number]):
-            yield Happened(event.at, f"event {event.type} written, {event.state}")
+            yield from (Happened(at, what) for at, what in told(reading, event))
         counted = reading.reports.counted_by(rule.name, hold_key, number)
         if counted is not None:
             yield Happened(record.finished_at, _counted(counted))

@@ -206,6 +206,7 @@ class EndedOperation:
 class ToldEvent:
     """One event of the outbox."""
 
+    id: int
     operation_id: int
     type: str
     generation: int

@@ -234,8 +234,8 @@ class SqlHistory(_Read):
         return self._sql.rows("events_of_operation", id=operation_id)
 
     def _event(self, row: Row) -> ToldEvent:
-        published_at = self._sql.session.instant(row[5])
-        return ToldEvent(row[0], row[1], row[2], self.at(row[3]), row[4], published_at)
+        published_at = self._sql.session.instant(row[6])
+        return ToldEvent(row[0], row[1], row[2], row[3], self.at(row[4]), row[5], published_at)
 
     def acts(self, subjects: Sequence[str], limit: int) -> Sequence[NotedAct]:
         """Return the newest acts on these subjects, oldest first."""

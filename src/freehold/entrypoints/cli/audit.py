@@ -64,19 +64,19 @@ def _results(
         )
 
 
-def instant_of(text: str, now: datetime) -> datetime:
+def instant_of(text: str, now: datetime, option: str = "--since") -> datetime:
     """Read an instant, or a span back from now such as 7d.
 
     Raises:
         UsageError: it is neither.
     """
-    if text[-1:] in _UNITS and text[:-1].isdigit():
-        return now - timedelta(**{_UNITS[text[-1]]: int(text[:-1])})
     try:
+        if text[-1:] in _UNITS and text[:-1].isdigit():
+            return now - timedelta(**{_UNITS[text[-1]]: int(text[:-1])})
         instant = datetime.fromisoformat(text)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise UsageError(
-            f"--since {text!r} is neither a span (7d, 12h, 30m) nor an instant."
+            f"{option} {text!r} is neither a span (7d, 12h, 30m) nor an instant."
         ) from error
     return instant if instant.tzinfo else instant.replace(tzinfo=now.tzinfo)
 

@@ -39,6 +39,9 @@ PANELS = {
         "resume": "End a pause.",
         "prune": "Remove records, attempts, events, mails and runs by age.",
     },
+    "Tell": {
+        "events": "See events and targets; pause, retry, discard and replay.",
+    },
     "Report": {
         "report": "See, build, send and resolve the daily reports.",
     },

@@ -39,6 +39,7 @@ COMMAND_MODULES = (
     "database",
     "demo",
     "doctor",
+    "events",
     "hold",
     "guard",
     "init",

@@ -76,7 +76,7 @@ def pause(
     with call.ledger() as ledger:
         with ledger.transaction() as tx:
             now = tx.now
-        begun = Pause(*scope, person.name, person.reason, now, _until(until, span, now))
+        begun = Pause(*scope, person.name, person.reason, now, ends_at(until, span, now))
         begin_pause(ledger, begun)
     call.show(
         pause_data(begun, now),
@@ -157,7 +157,7 @@ def _role(text: str) -> Role:
         ) from error
 
 
-def _until(until: str | None, span: str | None, now: datetime) -> datetime | None:
+def ends_at(until: str | None, span: str | None, now: datetime) -> datetime | None:
     """Return when a pause ends by itself."""
     from freehold.domain.schedule import ScheduleError, parse_duration
 

@@ -71,7 +71,7 @@ def _print(plans: list[RulePlan], stopped: dict[str, str], tenant: str | None) -
 
 
 def _print_rule(one: RulePlan) -> None:
-    from freehold.application.findings import span
+    from freehold.application.spans import span
 
     number = f"at least {one.due_count:,}" if one.capped else f"{one.due_count:,}"
     holds = "1 hold is" if one.due_count == 1 and not one.capped else f"{number} holds are"

@@ -81,7 +81,7 @@ def _data(
 def _show(result: PruneResult, ages: Mapping[Subject, timedelta], *, dry_run: bool) -> None:
     from rich.table import Table
 
-    from freehold.application.findings import span
+    from freehold.application.spans import span
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("")

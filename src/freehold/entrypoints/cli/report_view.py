@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from freehold.application.findings import span
+from freehold.application.spans import span
 from freehold.domain.reports import ReportReason, ReportState
 from freehold.domain.sending import SendState
 from freehold.entrypoints.cli.context import people

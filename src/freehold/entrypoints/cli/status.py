@@ -46,7 +46,8 @@ def status(
     settings = call.settings()
     with call.ledger(settings) as ledger:
         policy = None if settings.report is None else settings.report.policy
-        seen = judged(read(ledger, settings.rules, SystemClock(), policy))
+        names = [one.policy.name for one in settings.targets]
+        seen = judged(read(ledger, settings.rules, SystemClock(), policy, names))
     call.show(as_data(seen), lambda: show(seen))
     if check and seen.findings:
         first, *more = seen.findings
@@ -56,6 +57,7 @@ def status(
 def as_data(seen: Status) -> dict[str, Any]:
     """Return the status as plain data: the same numbers that the table shows."""
     from freehold.application.status import COUNT_MOST
+    from freehold.entrypoints.cli.targets_view import target_data
 
     return {
         "now": seen.now,
@@ -65,12 +67,14 @@ def as_data(seen: Status) -> dict[str, Any]:
         "rules": [_rule_data(row, seen.now) for row in seen.rules],
         "outbox": {
             "pending_count": seen.outbox.pending_count,
+            "unrouted_count": seen.events.unrouted_count,
             "oldest_age_seconds": age_seconds(seen.outbox.oldest_at, seen.now),
         },
         "queue": {
             "stray_count": seen.queue.stray_count,
             "last_hour": asdict(seen.queue.counts),
         },
+        "targets": [target_data(one, seen.now) for one in seen.events.targets],
         "processes": [
             _process_data(beat, seen.now, alive=beat in seen.alive)
             for beat in (*seen.alive, *seen.silent)

@@ -12,12 +12,13 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from freehold.application.findings import span
+from freehold.application.spans import span
 from freehold.application.status import COUNT_MOST, RuleStatus, Status, overdue
 from freehold.domain.operations import OperationState
 from freehold.domain.pauses import RULE_ROLES
 from freehold.domain.tallies import lags
 from freehold.entrypoints.cli.context import people
+from freehold.entrypoints.cli.targets_view import brief
 from freehold.ports.insight import Ended, QueueFigures
 from freehold.ports.ledger import RuleCondition
 from freehold.ports.report_insight import ReportFigures
@@ -285,6 +286,9 @@ def _foot(seen: Status) -> Table:
         if seen.outbox.pending_count
         else "[dim]nothing waits[/]",
     )
+    for one in seen.events.targets:
+        if one.state.active or one.owed_count or one.dead_count:
+            grid.add_row("target", brief(one, seen.now))
     if seen.queue != QueueFigures():
         grid.add_row("queue", _queue(seen.queue))
     if seen.reports is not None:

@@ -98,7 +98,7 @@ order by finished_at desc, operation_id desc limit :limit
 -- Purpose: read the events that one operation left behind.
 -- Caller: adapters.sql.insight, for why
 -- Index: outbox_event
-select operation_id, type, generation, at, state, published_at
+select id, operation_id, type, generation, at, state, published_at
 from {s}outbox where operation_id = :id order by id
 
 -- name: acts_on
