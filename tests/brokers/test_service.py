@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from contextlib import closing
 from datetime import UTC, datetime
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -220,6 +222,27 @@ def test_a_target_is_told_of_every_release(
     keys = {json.loads(one.body)["id"] for one in receiver.got}
     assert len(keys) == 10
     assert freehold("audit", cwd=tmp_path).code == 0
+
+
+def test_a_target_that_says_nothing_does_not_outlast_the_drain(
+    tmp_path: Path, sqlite_url: str, receiver: Receiver
+) -> None:
+    asked = threading.Event()
+
+    def hang(_: object) -> None:
+        asked.set()
+        receiver.hang()
+
+    receiver.play = hang
+    more = to_receiver(receiver).replace("[loops]", '[loops]\ndrain = "300ms"')
+    shop(tmp_path, sqlite_url, more, due_count=1)
+    with Running(tmp_path) as service:
+        service.wait_for("batch")
+        assert asked.wait(20)
+        began = monotonic()
+        assert service.stop() == 4
+        assert monotonic() - began < 10, "a delivery may take 15 s"
+    assert statuses(sqlite_url)["expired"] == 1
 
 
 def test_one_shots_tell_a_target_too(program: Program, sqlite_url: str, receiver: Receiver) -> None:

@@ -6,11 +6,14 @@ a target. *Not here*: what a step does (`application.relaying`), how loops end (
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 from freehold.adapters.system import StopRequest, SystemClock, SystemDice
 from freehold.application.relaying.forwarding import ClaimEnd, Forwarder
@@ -23,8 +26,41 @@ from freehold.ports.system import Checkpoint
 from freehold.ports.telemetry import DatabaseTrouble, Telemetry
 from freehold.settings import Settings
 
+T = TypeVar("T")
+
+CLOSE_SECONDS = 5.0  # saying good-bye is a courtesy
 LOOK_SECONDS_LEAST = 0.02  # the first wait after a pass without anything to do; then it doubles
 UNDER_WAY_SECONDS = 0.1  # a hand-over wakes its own target only; others are looked at after this
+
+
+class OwnThread:
+    """The thread of one target; implements `application.relaying.relayer.Hand`.
+
+    It does not keep the process alive: a target that answers nobody must not outlast the drain.
+    """
+
+    def __init__(self, target: str) -> None:
+        """Begin to wait for calls."""
+        self._calls: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        threading.Thread(target=self._run, name=f"target {target}", daemon=True).start()
+
+    def submit(self, call: Callable[[], T], /) -> Future[T]:
+        """Let the thread do a call, behind those that it has; return what comes of it."""
+        done: Future[T] = Future()
+        self._calls.put((call, done))
+        return done
+
+    def end(self) -> None:
+        """Let the thread end behind the calls that it has."""
+        self._calls.put(None)
+
+    def _run(self) -> None:
+        while (next_call := self._calls.get()) is not None:
+            call, done = next_call
+            try:
+                done.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - whoever waits for it is told
+                done.set_exception(error)
 
 
 @dataclass(slots=True)
@@ -37,7 +73,7 @@ class Crew:
 
     relayer: Relayer
     aimed: Sequence[Aimed]
-    hands: list[ThreadPoolExecutor] = field(default_factory=list)
+    hands: Sequence[OwnThread]
 
     def close(self) -> None:
         """Settle what is under way, and end connections and threads."""
@@ -45,8 +81,8 @@ class Crew:
             self.relayer.finish()
         finally:
             for one, hand in zip(self.aimed, self.hands, strict=True):
-                hand.submit(one.target.close)
-                hand.shutdown()
+                wait([hand.submit(one.target.close)], CLOSE_SECONDS)
+                hand.end()
 
 
 def crew_of(
@@ -60,10 +96,7 @@ def crew_of(
     require_targets(settings)
     aimed = open_targets(settings)
     dice = SystemDice()
-    hands = [
-        ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"target {one.policy.name}")
-        for one in aimed
-    ]
+    hands = [OwnThread(one.policy.name) for one in aimed]
     lanes = [
         Lane(Forwarder(ledger, one.target, one.policy, checkpoint, dice, telemetry), hand)
         for one, hand in zip(aimed, hands, strict=True)

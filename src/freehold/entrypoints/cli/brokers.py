@@ -28,6 +28,7 @@ def dispatch(context: typer.Context, rule: Annotated[str | None, typer.Option()]
 
     Example: freehold dispatch --rule cart
     """
+    from freehold.application.stopped import find_stopped
     from freehold.domain.errors import WorkLeft
     from freehold.domain.pauses import Role
     from freehold.entrypoints.dispatching import dispatch_once
@@ -38,7 +39,7 @@ def dispatch(context: typer.Context, rule: Annotated[str | None, typer.Option()]
     chosen = settings.rules if rule is None else (settings.rule(rule),)
     with call.ledger(settings) as ledger:
         done = dispatch_once(ledger, settings, chosen)
-        stopped = _stopped(ledger, chosen, Role.DISPATCH)
+        stopped = find_stopped(ledger, chosen, (Role.DISPATCH,))
     rows = [
         {
             "rule": name,
@@ -58,12 +59,6 @@ def dispatch(context: typer.Context, rule: Annotated[str | None, typer.Option()]
     refuse(stopped)
     if any(one.is_full or one.unconfirmed_count for one in done.values()):
         raise WorkLeft("Operations are left that the broker did not take; run it again.")
-
-
-def _stopped(ledger: Any, chosen: Any, role: Any) -> Any:
-    from freehold.application.stopped import find_stopped
-
-    return find_stopped(ledger, chosen, (role,))
 
 
 def relay(
