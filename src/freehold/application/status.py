@@ -155,9 +155,7 @@ def status(
         events = _events(reading, targets)
         failed = figures.failed(now - WINDOW, COUNT_MOST + 1)
         guards, pauses = figures.guards(), figures.pauses()
-        reports = None
-        if report_policy is not None:
-            reports = reading.reports.figures((now - REPORTS_SINCE).date(), COUNT_MOST + 1)
+        reports = None if report_policy is None else _reports(reading)
     rows = [
         RuleStatus(
             rule=rule,
@@ -189,6 +187,10 @@ def status(
         queue=queue,
         events=events,
     )
+
+
+def _reports(reading: Reading) -> ReportFigures:
+    return reading.reports.figures((reading.now - REPORTS_SINCE).date(), COUNT_MOST + 1)
 
 
 def _events(reading: Reading, targets: Collection[str]) -> EventFigures:
