@@ -30,9 +30,15 @@ def place(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> I
     yield from place_of(request.param, servers, tmp_path)
 
 
-@pytest.fixture(params=POSTGRES)
+@pytest.fixture
+def lite(servers: Servers, tmp_path: Path) -> Iterator[Place]:
+    """A place on SQLite, for decisions that no database makes."""
+    yield from place_of("sqlite", servers, tmp_path)
+
+
+@pytest.fixture(params=POSTGRES[:1])
 def pg(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Place]:
-    """A place on each PostgreSQL in turn."""
+    """A place on the machine's PostgreSQL."""
     yield from place_of(request.param, servers, tmp_path)
 
 

@@ -27,11 +27,18 @@ AWAY = TargetAway("refused")
 
 
 @pytest.fixture
-def room(one_place: Place, tmp_path: Path) -> Room:
+def room(lite: Place, tmp_path: Path) -> Room:
+    return Room(lite, tmp_path, [policy("shop"), policy("bus")]).open()
+
+
+@pytest.fixture
+def any_room(one_place: Place, tmp_path: Path) -> Room:
+    """The same on either database, for what spans several statements."""
     return Room(one_place, tmp_path, [policy("shop"), policy("bus")]).open()
 
 
-def test_each_target_gets_what_it_wants_and_the_event_leaves_with_the_last(room: Room) -> None:
+def test_each_target_gets_what_it_wants_and_the_event_leaves_with_the_last(any_room: Room) -> None:
+    room = any_room
     room.policies = [policy("shop", types=frozenset({"hold.expired.v1"})), policy("bus")]
     room.add([1, 2])
     room.add([3], "hold.skipped.v1")
@@ -94,7 +101,8 @@ def test_a_target_that_is_away_spends_nobodys_attempt_and_is_probed(room: Room) 
     assert "target away" in room.told.names()
 
 
-def test_a_target_that_fails_for_long_is_paused_and_told_of(room: Room) -> None:
+def test_a_target_that_fails_for_long_is_paused_and_told_of(any_room: Room) -> None:
+    room = any_room
     room.policies = [policy("shop", pause_after=timedelta(minutes=5)), policy("bus")]
     room.add([1])
     relayer = room.relayer(shop=Script([AWAY]))
