@@ -152,6 +152,8 @@ def test_without_a_dispatcher_a_worker_looks_for_itself(
         journal.until("queue found", loop="deliveries")
         hold(sqlite_url, 1, 2, 3)
         assert journal.until("hints missing")["rule"] == "cart"
+        findings = freehold("status", "--json", cwd=tmp_path).data["findings"]
+        assert any("no process with the role dispatch is alive" in one for one in findings)
         journal.until_released(3)
         assert service.stop() == 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -19,18 +19,35 @@ from freehold.application.status import (
 )
 from freehold.domain.operations import OperationState
 from freehold.domain.pauses import Pause, Role
+from freehold.ports.insight import Heartbeat
 from freehold.ports.ledger import RuleCondition
 
 PAUSES_SHOWN = 5  # of one rule
 
 
-def judged(seen: Status) -> Status:
-    """Return the status with its findings, the worst first."""
+def judged(seen: Status, *, has_queue: bool = False) -> Status:
+    """Return the status with its findings, the worst first.
+
+    Args:
+        has_queue: a broker is configured.
+    """
     found = [finding for row in seen.rules for finding in _of_rule(row, seen)]
     if seen.reports is not None and seen.report_policy is not None:
         found += report_findings(seen.reports, seen.report_policy, seen.now, seen.alive)
     found += event_findings(seen.events, seen.now, seen.alive, COUNT_MOST + 1)
+    if has_queue:
+        found += _of_dispatch(seen.alive)
     return replace(seen, findings=[*_of_all(seen), *found])
+
+
+def _of_dispatch(alive: Sequence[Heartbeat]) -> Iterator[str]:
+    """Find workers that wait for a broker to which nobody names anything."""
+    roles = {role for beat in alive for role in beat.roles.split(",")}
+    if Role.WORK in roles and Role.DISPATCH not in roles:
+        yield (
+            "A broker is configured, and no process with the role dispatch is alive, so that workers "
+            "ask the ledger, up to a sweep later; start `freehold run --role dispatch`."
+        )
 
 
 def _of_all(seen: Status) -> Iterator[str]:

@@ -47,7 +47,8 @@ def status(
     with call.ledger(settings) as ledger:
         policy = None if settings.report is None else settings.report.policy
         names = [one.policy.name for one in settings.targets]
-        seen = judged(read(ledger, settings.rules, SystemClock(), policy, names))
+        read_now = read(ledger, settings.rules, SystemClock(), policy, names)
+        seen = judged(read_now, has_queue=settings.queue is not None)
     call.show(as_data(seen), lambda: show(seen))
     if check and seen.findings:
         first, *more = seen.findings
