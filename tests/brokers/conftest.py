@@ -13,3 +13,9 @@ _NUMBERS = itertools.count(1)
 def stream() -> str:
     """Return the name of a stream that nobody has."""
     return f"hints-{next(_NUMBERS)}"
+
+
+@pytest.fixture
+def queue_name() -> str:
+    """Return the name of a queue that nobody has."""
+    return f"hints.{next(_NUMBERS)}"

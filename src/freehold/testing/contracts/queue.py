@@ -180,9 +180,10 @@ class SettleContract:
         broker.put_raw(b"no message")
         queue.settle(take(queue, 1), Disposition.DEAD_LETTER)
         queue.close()
-        assert list(broker.connect().receive(1, NOTHING_SECONDS)) == []
+        second = broker.connect()
+        assert list(second.receive(1, NOTHING_SECONDS)) == []
         if broker.keeps_dead_letters():
-            assert list(broker.dead_letters()) == [b"no message"]
+            assert _kept_aside(broker, second) == [b"no message"]
 
     def test_a_second_settlement_changes_nothing(self, broker: Broker) -> None:
         queue = broker.connect()
@@ -228,6 +229,15 @@ def take(queue: Queue, count: int) -> list[Delivery]:
         taken += more
     assert len(taken) == count, f"{count} deliveries were to come, {len(taken)} did"
     return taken
+
+
+def _kept_aside(broker: Broker, idle: Queue) -> list[bytes]:
+    """Read the dead letters; a broker may take a moment to put one there."""
+    for _ in range(round(WAIT_SECONDS / NOTHING_SECONDS)):
+        if found := list(broker.dead_letters()):
+            return found
+        assert list(idle.receive(1, NOTHING_SECONDS)) == []
+    return []
 
 
 def _messages(deliveries: Sequence[Delivery]) -> list[Message]:
