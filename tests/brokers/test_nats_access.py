@@ -87,7 +87,10 @@ def test_a_user_with_a_password_over_tls_is_let_in(
     assert depth(url_of(guarded, scheme="nats"), stream, ca_file) == 0  # the server demands it
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(guarded: NatsServer, stream: str) -> None:
+def test_a_certificate_that_nobody_vouches_for_is_refused(
+    guarded: NatsServer, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "CLOSE_SECONDS", 0.1)
     with pytest.raises(QueueUnfit, match="not trusted: see ca_file"):
         depth(url_of(guarded), stream)
 

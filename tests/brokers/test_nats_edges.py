@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import threading
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -10,6 +14,7 @@ import pytest
 from freehold.adapters.nats import NatsQueue
 from freehold.adapters.nats import queue as adapter
 from freehold.domain.errors import QueueAway, QueueUnfit
+from freehold.domain.messages import Message
 from freehold.ports.queue import Disposition
 from freehold.testing.contracts.queue import NOTHING_SECONDS, WAIT_SECONDS, message, take
 from tests.brokers.nats_door import NatsDoor
@@ -143,6 +148,50 @@ def test_a_wiped_broker_is_set_up_again(scene: Scene) -> None:
     assert list(queue.receive(1, NOTHING_SECONDS)) == []
     assert queue.publish([message(2)]) == [True]
     assert [one.message for one in take(queue, 1)] == [message(2)]
+
+
+@pytest.mark.proof
+def test_what_was_confirmed_outlives_a_broker_killed_under_load(
+    scene: Scene, nats_server: NatsServer
+) -> None:
+    queue = scene.queue(confirm_seconds=2.0)
+    confirmed: set[int] = set()
+    ended = threading.Event()
+
+    def publish() -> None:
+        for start in itertools.count(1, 100):
+            if ended.is_set():
+                return
+            numbers = range(start, start + 100)
+            with contextlib.suppress(QueueAway):
+                flags = queue.publish([message(number) for number in numbers])
+                confirmed.update(n for n, flag in zip(numbers, flags, strict=True) if flag)
+
+    publishing = threading.Thread(target=publish)
+    publishing.start()
+    try:
+        for _ in range(5):
+            seen = len(confirmed)
+            assert wait_until(lambda seen=seen: len(confirmed) > seen + 2_000)  # type: ignore[misc]
+            nats_server.kill9()
+            nats_server.start()
+    finally:
+        nats_server.start()
+        ended.set()
+        publishing.join(60)
+    received: set[int] = set()
+    while taken := queue.receive(500, NOTHING_SECONDS):
+        received |= {one.message.operation_id for one in taken if isinstance(one.message, Message)}
+        queue.settle(taken, Disposition.ACK)
+    assert confirmed
+    assert confirmed <= received
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    give_up_at = time.monotonic() + seconds
+    while not condition() and time.monotonic() < give_up_at:
+        threading.Event().wait(0.01)
+    return condition()
 
 
 # ---------------------------------------------------------------------------- broker and consumer

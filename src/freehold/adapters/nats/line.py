@@ -24,7 +24,6 @@ from freehold.adapters.nats.link import (
 T = TypeVar("T")
 
 ROUNDS = 2
-REQUESTS_MOST = 6  # of one declaration: two streams and a consumer, each looked up and made
 
 
 class Line:
@@ -33,6 +32,7 @@ class Line:
     Args:
         declare: makes sure that streams are there; called behind each new connection, and when
             `is_declared` was taken back.
+        requests_most: how often `declare` asks.
         forget: is called when a connection is given up.
     """
 
@@ -41,11 +41,13 @@ class Line:
         url: str,
         ca_file: str | None,
         declare: Callable[[Link], Awaitable[None]],
+        requests_most: int,
         forget: Callable[[], None],
     ) -> None:
         self._addresses = read_addresses(url)
         self._trusted = trust(ca_file)
         self._declare = declare
+        self._requests_most = requests_most
         self._forget = forget
         self.link: Link | None = None
         self.is_declared = False
@@ -53,7 +55,7 @@ class Line:
     @property
     def opening_seconds(self) -> float:
         """Return how long `ready` takes at most."""
-        return len(self._addresses) * CONNECT_SECONDS + REQUESTS_MOST * REQUEST_SECONDS
+        return len(self._addresses) * CONNECT_SECONDS + self._requests_most * REQUEST_SECONDS
 
     async def ready(self) -> Link:
         """Return a living link with what it needs behind it.

@@ -59,6 +59,7 @@ BLOCKED_SECONDS = 0.5
 LATE_SECONDS = 2.0
 GRACE_SECONDS = 1.0  # between the bounds inside the loop and the one outside, which is the last
 SETTLE_SECONDS = 5.0
+REQUESTS_MOST = 6  # to declare two streams and a consumer, each looked up and made
 NAK, ACK = b"-NAK", b"+ACK"
 
 
@@ -90,7 +91,7 @@ class NatsQueue:
         self._replicas = replicas
         self._ack_wait_seconds = ack_wait_seconds
         self._loop = LoopThread("nats-queue")
-        self._line = Line(url, ca_file, self._declare, self._forget)
+        self._line = Line(url, ca_file, self._declare, REQUESTS_MOST, self._forget)
         self._unsettled: dict[str, _Taken] = {}
         self._known_waiting = 1  # as the last message told; 1: perhaps
         self._published_count = 0

@@ -22,6 +22,7 @@ from freehold.ports.target import Answer, Parcel, Reception
 CONTENT_TYPE = "application/cloudevents+json"
 NO_RULE = "freehold"  # stands where an event is about no hold
 BATCH_MOST = 500
+REQUESTS_MOST = 2  # to look a stream up and make it
 GRACE_SECONDS = 1.0
 
 
@@ -45,7 +46,7 @@ class NatsTarget:
         self._replicas = replicas
         self._confirm_seconds = confirm_seconds
         self._loop = LoopThread("nats-target")
-        self._line = Line(url, ca_file, self._declare, lambda: None)
+        self._line = Line(url, ca_file, self._declare, REQUESTS_MOST, lambda: None)
 
     @property
     def batch_most(self) -> int:
