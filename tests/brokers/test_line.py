@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import aiormq
 import pytest
 
 from freehold.adapters.nats import NatsQueue
+from freehold.adapters.rabbitmq import RabbitQueue
 from freehold.adapters.system import Onwards, StopRequest
 from freehold.application.deliveries import Handler
 from freehold.application.dispatch import PUBLISH_AGAIN_AFTER, Dispatcher
 from freehold.application.scan import Scanner
 from freehold.application.work import Worker
 from freehold.domain.messages import Message
+from freehold.ports.queue import Disposition
 from freehold.testing.clock import SteadyDice
 from freehold.testing.contracts.ground import NOW, SECOND
 from tests.brokers.nats_door import NatsDoor
@@ -26,11 +30,14 @@ from tests.crash.script import Script
 from tests.crash.test_kill_sweep import in_lanes, sweep, trace_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
     from pathlib import Path
+
+    from aiormq.abc import AbstractChannel
 
     from freehold.ports.queue import Queue
     from tests.brokers.nats_server import NatsServer
+    from tests.brokers.rabbit_server import RabbitServer
 
 WAIT_SECONDS = 5.0  # for what must come
 EVERY = 7  # of the reaches of a line that is killed
@@ -54,11 +61,45 @@ class NatsWays:
 
 
 @dataclass
+class RabbitWays:
+    """One queue, and the ways around the adapter."""
+
+    server: RabbitServer
+    name: str
+
+    def connect(self) -> Queue:
+        return RabbitQueue(url=self.server.url, name=self.name)
+
+    def put_raw(self, payloads: Sequence[bytes]) -> None:
+        async def put(channel: AbstractChannel) -> None:
+            for payload in payloads:
+                await channel.basic_publish(payload, routing_key=self.name)
+
+        self._call(put)
+
+    def wipe(self) -> None:
+        async def purge(channel: AbstractChannel) -> None:
+            await channel.queue_purge(self.name)
+
+        self._call(purge)
+
+    def _call(self, act: Callable[[AbstractChannel], Coroutine[Any, Any, None]]) -> None:
+        async def run() -> None:
+            async with aiormq.Connection(self.server.url) as connection:
+                await act(await connection.channel(publisher_confirms=True))
+
+        asyncio.run(run())
+
+
+Ways = NatsWays | RabbitWays
+
+
+@dataclass
 class BrokerLine:
     """Scanner, dispatcher and handler over one broker and one file."""
 
     ground: SqlGround
-    ways: NatsWays
+    ways: Ways
     stack: ExitStack
     released: int = 0
 
@@ -93,13 +134,20 @@ class BrokerLine:
             self.released += done.batch.released_count
 
 
-@pytest.fixture
-def line(nats_server: NatsServer, stream: str, tmp_path: Path) -> Iterator[BrokerLine]:
+def ways_to(request: pytest.FixtureRequest, name: str) -> Ways:
+    """Return a queue of this name on the broker that the test asks for."""
+    if request.param == "nats":
+        return NatsWays(request.getfixturevalue("nats_server"), name)
+    return RabbitWays(request.getfixturevalue("rabbit_server"), name)
+
+
+@pytest.fixture(params=["nats", "rabbitmq"])
+def line(request: pytest.FixtureRequest, stream: str, tmp_path: Path) -> Iterator[BrokerLine]:
     url = f"sqlite:///{tmp_path / 'freehold.db'}"
     migrate(url)
     with ExitStack() as stack:
         ground = stack.enter_context(ground_at(url))
-        yield BrokerLine(ground, NatsWays(nats_server, stream), stack)
+        yield BrokerLine(ground, ways_to(request, stream), stack)
 
 
 def taken(line: BrokerLine) -> Message:
@@ -109,7 +157,7 @@ def taken(line: BrokerLine) -> Message:
     queue = line.connect()
     (delivery,) = queue.receive(1, WAIT_SECONDS)
     assert isinstance(delivery.message, Message)
-    line.ways.wipe()
+    queue.settle([delivery], Disposition.ACK)
     queue.close()
     return delivery.message
 
@@ -162,14 +210,20 @@ def test_a_broker_wiped_in_the_middle_of_its_work_costs_a_sweep(line: BrokerLine
     assert count == {str(key): 1 for key in keys}
 
 
+@pytest.fixture(params=["nats", "rabbitmq"])
+def lanes(request: pytest.FixtureRequest, stream: str, tmp_path: Path) -> list[Script]:
+    """Two lines to kill, each with a queue and a file of its own."""
+    return [
+        Script(
+            prepare(f"sqlite:///{tmp_path / lane}.db"),
+            connect=ways_to(request, f"{stream}-{lane}").connect,
+        )
+        for lane in "ab"
+    ]
+
+
 @pytest.mark.proof
 @pytest.mark.timeout(method="signal")
-def test_kills_beside_a_broker_that_lives_on_are_recovered_from(
-    nats_server: NatsServer, stream: str, tmp_path: Path
-) -> None:
-    scripts = [
-        Script(prepare(f"sqlite:///{tmp_path / name}.db"), connect=ways.connect)
-        for name, ways in ((one, NatsWays(nats_server, f"{stream}-{one}")) for one in "ab")
-    ]
-    trace = trace_of(scripts[0])
-    assert not in_lanes(scripts, range(1, len(trace) + 1, EVERY), sweep)
+def test_kills_beside_a_broker_that_lives_on_are_recovered_from(lanes: list[Script]) -> None:
+    trace = trace_of(lanes[0])
+    assert not in_lanes(lanes, range(1, len(trace) + 1, EVERY), sweep)
