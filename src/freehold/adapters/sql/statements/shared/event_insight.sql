@@ -54,12 +54,12 @@ order by ended_at, target, replay_count, attempt
 -- Purpose: count what a target is owed by state, the longest available first, up to a limit.
 -- Caller: adapters.sql.event_insight, for status
 -- Index: forward_claim
-select c.state, count(*), min(c.owed_at)
+select w.state, count(*), min(w.owed_at)
 from (
     select f.state, f.owed_at from {s}forward f
     where f.target = :target and f.state in ('ready', 'retrying')
-    order by f.available_at, f.event_id limit :limit) c
-group by c.state
+    order by f.available_at, f.event_id limit :limit) w
+group by w.state
 
 -- name: leased_forward_depth
 -- Purpose: count forwards in hand by target, up to a limit for all targets.
