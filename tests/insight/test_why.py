@@ -10,7 +10,10 @@ import pytest
 
 from freehold.application.why import Why, hold_key_of, why
 from freehold.domain.errors import UsageError
+from freehold.domain.forwards import ForwardState, TargetKind
+from freehold.domain.retries import FailureClass
 from freehold.domain.rules import TableName
+from freehold.ports.relay import Handed
 from tests.insight.shop import CART, Shop
 
 if TYPE_CHECKING:
@@ -152,3 +155,40 @@ def test_a_rule_that_does_not_know_the_key_is_left_out(shop: Shop) -> None:
     with shop.ledger() as ledger:
         found = why(ledger, [CART, later, replace(CART, name="pair", key=("id", "tenant"))], "9")
     assert [one.rule for one in found] == ["cart", "later"]
+
+
+def test_each_target_tells_what_became_of_an_event(shop: Shop) -> None:
+    with shop.ledger() as ledger, ledger.transaction() as tx:
+        kinds = [(name, TargetKind.WEBHOOK) for name in ("a", "b", "c", "d", "e")]
+        tx.relay.follow_targets(kinds)
+    shop.run("update {s}outbox set state = 'pending' where hold_key = '1'")
+    with shop.ledger() as ledger, ledger.transaction() as tx:
+        (head,) = tx.relay.claim_unrouted(9)
+        tx.relay.route([head], [(head.id, name) for name, _ in kinds])
+        first = {name: tx.relay.claim(name, 9, timedelta(minutes=1))[0] for name in "abcd"}
+        why_not = (FailureClass.TRANSIENT, "503", "busy")
+        later = tx.now + timedelta(hours=1)
+        tx.relay.settle(
+            [
+                Handed(first["a"], ForwardState.DELIVERED),
+                Handed(first["b"], ForwardState.DEAD, None, *why_not),
+                Handed(first["c"], ForwardState.RETRYING, later, *why_not),
+                Handed(first["d"], ForwardState.READY),
+            ]
+        )
+        tx.relay.pause("d", "moving", by="ann")
+        tx.relay.follow_targets(kinds[:4])
+    told = [one.what for one in explained(shop, "1").happened if one.what.startswith("event ")]
+    name = f"event {head.id}"
+    assert told[0] == "event hold.expired.v1 written, pending"
+    failed = [f"{name} failed to reach {one} at attempt 1, transient: busy [503]" for one in "bc"]
+    assert sorted(told[1:]) == sorted(
+        [
+            *failed,
+            f"{name} arrived at a, at attempt 1",
+            f"{name} is dead at b: busy",
+            f"{name} waits for c until {later:%Y-%m-%d %H:%M:%S} UTC, after attempt 1",
+            f"{name} waits for d, which is paused by ann: moving",
+            f"{name} waits for e, which is not configured any more",
+        ]
+    )
