@@ -61,7 +61,13 @@ POSTGRES = {
     "next_due": {"hold_due"},
 }
 # One row, or a table with one row a counter.
-SMALL = {"all of f", "all of CONSTANT", "all of sqlite_sequence"}
+SMALL = {  # a few rows
+    "all of f",
+    "all of CONSTANT",
+    "all of sqlite_sequence",
+    "all of target",
+    "all of freehold_target",
+}
 _SQLITE_NAMES = {
     "tenant_pkey": "sqlite_autoindex_freehold_tenant_1",
     "unit_named": "sqlite_autoindex_freehold_unit_1",

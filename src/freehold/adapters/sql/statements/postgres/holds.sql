@@ -100,7 +100,7 @@ told as (
         state)
     select 'hold.expired.v1', c.id, c.rule, c.tenant, c.hold_key, c.digest, c.generation, c.due_at,
            :now, c.tokens, c.carry,
-           case when exists (select 1 from {s}target t where t.active)
+           case when exists (select 1 from {s}target where active)
                 then 'pending' else 'kept' end
     from changed c)
 select (select count(*) from changed), (select count(*) from gone)

@@ -69,10 +69,10 @@ returning u.id
 select {unit} from {s}unit where id = any (:ids::bigint[]) order by id
 
 -- name: read_units_named
--- Purpose: read a tenant's units by name.
+-- Purpose: read a tenant's units by name; the sum keeps from an order that would read all of his.
 -- Caller: adapters.sql.inventory
 -- Index: unit_named
-select {unit} from {s}unit where tenant = :tenant and name = any (:names::text[]) order by id
+select {unit} from {s}unit where tenant = :tenant and name = any (:names::text[]) order by id + 0
 
 -- name: place_own_hold
 -- Purpose: write a held hold, unless something is in its way; never an error of the transaction.
@@ -114,7 +114,7 @@ select :type, nextval('{s}operation_id_seq'), :rule, tenant, id::text, :digest, 
        json_build_object('hold_token', hold_token::text),
        json_object(array['unit_id', 'reference', 'starts_at', 'ends_at'],
                    array[unit_id::text, reference, starts_at::text, ends_at::text]),
-       case when exists (select 1 from {s}target t where t.active)
+       case when exists (select 1 from {s}target where active)
             then 'pending' else 'kept' end
 from {s}hold where id = :id
 

@@ -161,7 +161,7 @@ insert into {s}outbox (
     type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry, state)
 select 'hold.skipped.v1', o.id, o.rule, o.tenant, o.hold_key, o.digest, o.generation, o.due_at,
        :now, '{}'::json, json_build_object('reason', e.reason),
-       case when exists (select 1 from {s}target t where t.active)
+       case when exists (select 1 from {s}target where active)
             then 'pending' else 'kept' end
 from unnest(:c0::bigint[], :c1::text[]) as e (id, reason)
 join {s}operation o on o.id = any (array[e.id])

@@ -53,7 +53,7 @@ told as (
         state)
     select 'hold.expired.v1', c.id, :rule, c.tenant, c.hold_key, c.digest, 1, c.due_at, :now,
            c.tokens, c.carry,
-           case when exists (select 1 from {s}target t where t.active)
+           case when exists (select 1 from {s}target where active)
                 then 'pending' else 'kept' end
     from changed c)
 select count(*) from changed
@@ -115,7 +115,7 @@ told as (
         state)
     select 'hold.expired.v1', c.id, :rule, c.tenant, c.hold_key, c.digest, 1, c.due_at, :now,
            c.tokens, c.carry,
-           case when exists (select 1 from {s}target t where t.active)
+           case when exists (select 1 from {s}target where active)
                 then 'pending' else 'kept' end
     from changed c)
 select c.id, c.tenant, c.hold_key, c.digest, c.due_at,

@@ -67,7 +67,7 @@ select target, reason, paused_at from {s}target_pause where id = :id
 insert into {s}outbox (
     type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry, state)
 values (:type, :operation_id, '', null, :name, :digest, 1, :paused_at, :now, '{}', :carry,
-        case when exists (select 1 from {s}target t where t.active = :is_active)
+        case when exists (select 1 from {s}target where active = :is_active)
              then 'pending' else 'kept' end)
 on conflict (operation_id, type) do nothing
 

@@ -99,7 +99,7 @@ insert into {s}outbox (
     type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry, state)
 select 'hold.expired.v1', o.id, o.rule, o.tenant, o.hold_key, o.digest, o.generation, o.due_at,
        :now, {tokens}, {carry},
-       case when exists (select 1 from {s}target t where t.active = 1)
+       case when exists (select 1 from {s}target where active = 1)
             then 'pending' else 'kept' end
 from {s}operation o cross join {table} h on {key_match}
 where o.id in (select value from json_each(:ids))

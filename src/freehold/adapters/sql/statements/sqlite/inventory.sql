@@ -140,7 +140,7 @@ select :type, :operation_id, :rule, tenant, cast(id as text), :digest, 1, :due_a
        json_object('hold_token', hold_token),
        json_object('unit_id', cast(unit_id as text), 'reference', reference,
                    'starts_at', starts_at, 'ends_at', ends_at),
-       case when exists (select 1 from {s}target t where t.active = 1)
+       case when exists (select 1 from {s}target where active = 1)
             then 'pending' else 'kept' end
 from {s}hold where id = :id
 

@@ -68,7 +68,7 @@ insert into {s}outbox (
     type, operation_id, rule, tenant, hold_key, digest, generation, due_at, at, tokens, carry, state)
 select 'hold.expired.v1', o.id, :rule, o.tenant, o.hold_key, o.digest, 1, o.due_at, :now,
        {tokens}, {carry},
-       case when exists (select 1 from {s}target t where t.active = 1)
+       case when exists (select 1 from {s}target where active = 1)
             then 'pending' else 'kept' end
 from (select json_extract(value, '$[0]') as id, json_extract(value, '$[2]') as hold_key,
              json_extract(value, '$[5]') as digest, json_extract(value, '$[6]') as due_at,
