@@ -104,9 +104,9 @@ class ApiDouble(ABC):
         """Answer a request, or break the connection."""
         with self._lock:
             self.asked.append(asked)
-            self._was_asked.set()
             said, accept = self._scripted.pop(0) if self._scripted else (None, True)
             usual = self.sending(asked) if accept and asked.method == "POST" else None
+            self._was_asked.set()  # by now it is taken, or not
             return said or usual or self.looking(asked)
 
     def sending(self, asked: Asked) -> Said | Fault:
