@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.brokers.nats_server import NatsServer
+    from tests.brokers.rabbit_server import RabbitServer
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 QUEUE = """
@@ -90,7 +91,14 @@ def of(entries: list[dict[str, Any]], event: str, field: str) -> int:
 def test_it_works_by_messages_without_them_and_by_them_again(
     tmp_path: Path, database_url: str, nats_server: NatsServer, stream: str
 ) -> None:
-    shop(tmp_path, database_url, QUEUE.format(url=nats_server.url, name=stream))
+    more = QUEUE.format(url=nats_server.url, name=stream)
+    _works_by_messages_and_without(tmp_path, database_url, nats_server, more)
+
+
+def _works_by_messages_and_without(
+    tmp_path: Path, database_url: str, server: NatsServer | RabbitServer, more: str
+) -> None:
+    shop(tmp_path, database_url, more)
     with Running(tmp_path) as service:
         journal = Journal(service)
         assert journal.until("started")["roles"] == "scan,work,dispatch"
@@ -104,7 +112,7 @@ def test_it_works_by_messages_without_them_and_by_them_again(
         assert of(handled, "batch", "released") == of(handled, "deliveries", "delivered")
         journal.until_released(10 - of(handled, "batch", "released"))
 
-        nats_server.kill9()
+        server.kill9()
         try:
             journal.until("queue lost", loop="deliveries")
             journal.take()
@@ -112,7 +120,7 @@ def test_it_works_by_messages_without_them_and_by_them_again(
             journal.until_released(10)
             assert not of(journal.take(), "deliveries", "delivered")
         finally:
-            nats_server.start()
+            server.start()
 
         journal.until("queue found", loop="deliveries")
         if not any(one.get("loop") == "dispatch" for one in journal.take()):
