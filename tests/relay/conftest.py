@@ -8,12 +8,14 @@ import pytest
 
 from tests.behaviour.conftest import place_of
 from tests.conftest import DATABASES, POSTGRES
+from tests.relay.desk import desk_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tests.behaviour.place import Place
+    from tests.relay.desk import Desk
     from tests.servers import Servers
 
 
@@ -46,3 +48,25 @@ def pg(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iter
 def one_place(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Place]:
     """A place on SQLite, and on the machine's PostgreSQL."""
     yield from place_of(request.param, servers, tmp_path)
+
+
+@pytest.fixture
+def desk(
+    one_place: Place,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Desk:
+    """A room with the command line beside it, on SQLite and on the machine's PostgreSQL."""
+    return desk_at(one_place, tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def lite_desk(
+    lite: Place,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Desk:
+    """The same on SQLite, for what depends on no database."""
+    return desk_at(lite, tmp_path, monkeypatch, capsys)

@@ -1,127 +1,19 @@
-"""`freehold events ...` as an operator types it, between hand-overs of a real relay."""
+"""What people do about events by `freehold events ...`, between hand-overs of a real relay."""
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pytest
-
-from freehold.adapters.sql.session import DatabaseClock
 from freehold.application.events import Chosen, EventActs
 from freehold.application.review import Person
 from freehold.domain.forwards import TargetKind, TargetPolicy
-from freehold.domain.retries import RetryPolicy
 from freehold.ports.forwards import ReplayAsked
-from tests.e2e.inprocess import Program
-from tests.relay.room import BUSY, Room, Script
+from tests.relay.desk import BUS, SHOP, WHO
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.behaviour.place import Place
-    from tests.e2e.command import Ended
-
-WHO = ("--by", "ann", "--reason", "the endpoint is mended")
-ONCE = RetryPolicy(())
-SHOP = TargetPolicy("shop", TargetKind.WEBHOOK, retry=ONCE)
-BUS = TargetPolicy("bus", TargetKind.NATS, retry=ONCE)
-FILE = """
-[database]
-url = "{url}"
-"""
-TARGETS = {
-    "shop": """
-[[targets]]
-name = "shop"
-kind = "webhook"
-url = "https://shop.test/freehold"
-secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-""",
-    "bus": """
-[[targets]]
-name = "bus"
-kind = "nats"
-url = "nats://127.0.0.1"
-""",
-}
-
-
-@dataclass
-class Desk:
-    """A room with a relay, and the command line over the same database."""
-
-    room: Room
-    program: Program
-
-    def __call__(self, *words: str) -> Ended:
-        """Run a command."""
-        return self.program("events", *words)
-
-    def data(self, *words: str) -> Any:
-        """Run a command that works, and return what it says as JSON."""
-        ended = self("--json", *words)
-        assert ended.code == 0, ended.err
-        return ended.data
-
-    def configure(self, *policies: TargetPolicy) -> None:
-        """Let these be the targets, in the file and for the relay."""
-        place = self.room.place
-        url = place.target if place.dialect == "postgres" else f"sqlite:///{place.target}"
-        self.program.write(
-            "freehold.toml", FILE.format(url=url), *(TARGETS[one.name] for one in policies)
-        )
-        self.room.policies = policies
-        self.room.open()
-
-    def relay(self, shop: Script | None = None) -> None:
-        """Hand over all there is; the shop answers like this, and all others accept."""
-        self.room.relayer(shop=shop or Script()).run_until_idle()
-
-    def dead(self, *numbers: int) -> None:
-        """Make events that arrive at the bus, and are dead at the shop."""
-        self.room.add(numbers)
-        self.relay(Script([BUSY]))
-
-    def acts(self) -> list[tuple[Any, ...]]:
-        """Read the action log."""
-        sql = "select actor, action, subject, reason, before, after from {s}action order by id"
-        return self.room.place.host.run(sql.replace("{s}", self.room.place.prefix))
-
-    def arrived(self, name: str = "shop") -> Counter[str]:
-        """Count what arrived at a target."""
-        return self.room.box(name).arrived()
-
-
-@pytest.fixture
-def desk(
-    one_place: Place,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Desk:
-    return _desk(one_place, tmp_path, monkeypatch, capsys)
-
-
-@pytest.fixture
-def lite_desk(
-    lite: Place,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Desk:
-    """The same on SQLite, for what depends on no database."""
-    return _desk(lite, tmp_path, monkeypatch, capsys)
-
-
-def _desk(place: Place, folder: Path, patch: pytest.MonkeyPatch, capture: Any) -> Desk:
-    place.clock = DatabaseClock()  # type: ignore[assignment]  # as the command line's is
-    desk = Desk(Room(place, folder), Program(folder, patch, capture))
-    desk.configure(SHOP, BUS)
-    return desk
+    from tests.relay.desk import Desk
 
 
 # -------------------------------------------------------------------------------------- retry
@@ -306,88 +198,3 @@ def test_kept_events_are_told_to_a_target_that_came_later(lite_desk: Desk) -> No
     desk.relay()
     assert (sum(desk.arrived().values()), sum(desk.arrived("bus").values())) == (102, 0)
     assert desk.room.events() == {"published": 102}
-
-
-# --------------------------------------------------------------------------------------- list
-
-
-def test_a_list_is_read_in_pages(desk: Desk) -> None:
-    desk.room.add(range(1, 8))
-    desk.relay()
-    keys: list[str] = []
-    after: tuple[str, ...] = ()
-    for _ in range(4):
-        page = desk.data("list", "--target", "bus", "--limit", "3", *after)
-        keys += [one["key"] for one in page["events"]]
-        if page["after"] is None:
-            break
-        after = ("--after", page["after"])
-    assert keys == ["7", "6", "5", "4", "3", "2", "1"]
-    shown = desk("list", "--target", "bus", "--limit", "3")
-    assert "go on with freehold events list --target bus --after" in shown.out
-    filters = ("--rule", "cart", "--key", "4", "--since", "2026-01-01T00:00Z")
-    assert [one["key"] for one in desk.data("list", *filters)["events"]] == ["4"]
-    for nothing in (("--tenant", "x"), ("--rule", "x"), ("--since", "1h"), ("--state", "kept")):
-        assert desk.data("list", *nothing) == {"events": [], "after": None}
-    assert desk("list", "--key", "x").out == "there is no such event\n"
-
-
-def test_what_is_open_comes_oldest_first(desk: Desk) -> None:
-    desk.dead(1, 2, 3)
-    desk("pause", "shop", *WHO)
-    desk.room.add([4, 5])
-    desk.relay()
-    desk.room.add([6])
-    both = [(one["key"], len(one["forwards"])) for one in desk.data("list")["events"]]
-    assert both == [("6", 0), *((key, 2) for key in "54321")]
-    for state, keys in (("waiting", "456"), ("dead", "123"), ("retrying", "")):
-        assert "".join(one["key"] for one in desk.data("list", "--state", state)["events"]) == keys
-        page = desk.data("list", "--state", state, "--limit", "1")
-        assert [one["key"] for one in page["events"]] == list(keys[:1])
-        assert (page["after"] is None) == (not keys)
-    waiting = desk("list", "--state", "waiting").out
-    assert [line.split()[1:3] for line in waiting.splitlines()[1:]] == [
-        ["cart", "hold.expired"]
-    ] * 3
-
-
-def test_a_key_can_give_the_terminal_no_order(lite_desk: Desk) -> None:
-    lite_desk.room.add([1])
-    at = f"update {lite_desk.room.place.prefix}outbox set hold_key = :key"
-    lite_desk.room.place.host.run(at, key="a\x1b]0;b\n[bold]c")
-    for words in (("list",), ("show", "1")):
-        out = lite_desk(*words).out
-        assert "\x1b" not in out
-        assert "[bold]c" in out
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("list", "--target", "x"), "There is no target 'x'; known targets: bus, shop."),
-        (("list", "--state", "x"), "There is no state 'x'"),
-        (("list", "--since", "x"), "--since 'x' is neither"),
-        (("list", "--since", "999999999999d"), "--since '999999999999d' is neither"),
-        (("show", "4711"), "There is no event '4711'"),
-        (("show", "9" * 30), "There is no event"),
-        (("show", "a:b:c:d"), "There is no event 'a:b:c:d'"),
-        (("pause", "x", *WHO), "There is no target 'x'"),
-        (("resume", "x", *WHO), "There is no target 'x'"),
-        (("pause", "shop", "--by", " ", "--reason", "y"), "Say who you are and why"),
-        (("pause", "shop", "--until", "2001-01-01T00:00Z", *WHO), "is over already"),
-        (("retry", "--target", "x", "--all", *WHO), "There is no target 'x'"),
-        (("retry", "--target", "shop", *WHO), "Name either events by --id, or --all."),
-        (("retry", "--target", "shop", "--id", "1", "--all", *WHO), "Name either events"),
-        (("retry", "--target", "shop", "--id", "99", *WHO), "Event 99 is not dead at shop"),
-        (("discard", "--target", "shop", "--id", "99", *WHO), "Event 99 is not dead at shop"),
-        (("replay", "--target", "shop", *WHO), "Say which events: --key, or --since"),
-        (("replay", "--target", "shop", "--since", "1d"), "Say who you are and why"),
-        (("replay", "--target", "x", "--since", "1d", *WHO), "There is no target 'x'"),
-        (("replay", "--target", "x", "--since", "1d", "--until", "y", *WHO), "--until 'y'"),
-    ],
-)
-def test_a_mistake_is_one_sentence(lite_desk: Desk, words: tuple[str, ...], said: str) -> None:
-    ended = lite_desk(*words)
-    assert (ended.code, ended.out) == (2, "")
-    assert said in ended.sentence
-    assert lite_desk.acts() == []

@@ -84,7 +84,7 @@ def test_all_is_well_while_a_relay_works() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_target(state: TargetState, counts: dict[str, int], said: str) -> None:
+def test_what_is_wrong_with_a_target(state: TargetState, counts: dict[str, Any], said: str) -> None:
     assert found(state, **counts) == [said]
 
 
@@ -95,7 +95,7 @@ def test_what_is_over_or_short_is_not_wrong() -> None:
 
 
 @pytest.mark.parametrize("counts", [{"waiting_count": 1}, {"retrying_count": 1}])
-def test_events_wait_and_no_relay_is_alive(counts: dict[str, int]) -> None:
+def test_events_wait_and_no_relay_is_alive(counts: dict[str, Any]) -> None:
     said = "Events wait for shop, and no relay is alive; start `freehold run`."
     assert found(roles="scan,work", **counts) == [said]
     assert found(roles="scan,work", dead_count=1) != [said]

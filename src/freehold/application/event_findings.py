@@ -14,7 +14,7 @@ from freehold.application.events import pause_of
 from freehold.application.spans import span
 from freehold.domain.pauses import Role
 from freehold.ports.event_insight import TargetFigures
-from freehold.ports.insight import Heartbeat
+from freehold.ports.insight import Heartbeat, Reading
 
 FAILING_AFTER = timedelta(minutes=1)  # what fails for less is tried again by itself
 START = "start `freehold run`"
@@ -33,6 +33,12 @@ class EventFigures:
     targets: Sequence[TargetFigures] = ()
     unrouted_count: int = 0
     configured: Collection[str] = ()
+
+
+def read_figures(reading: Reading, configured: Collection[str], at_most: int) -> EventFigures:
+    """Read how events and targets stand; each count stops at `at_most`."""
+    found = reading.events.targets(at_most)
+    return EventFigures(found, reading.events.unrouted_count(at_most), configured)
 
 
 def event_findings(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from freehold.application.event_findings import EventFigures
+from freehold.application.event_findings import EventFigures, read_figures
 from freehold.domain.due import is_due, read_due, released_from
 from freehold.domain.errors import DatabaseError, RuleRefused, StatementTimedOut
 from freehold.domain.operations import CLAIMABLE, OperationState
@@ -152,7 +152,7 @@ def status(
         ended, ticks = figures.ended(now - WINDOW, TALLIES_MOST), figures.last_ticks(names)
         outbox, beats = figures.outbox(COUNT_MOST + 1), figures.heartbeats(HEARTBEATS_MOST)
         queue = figures.queue(now - WINDOW, COUNT_MOST + 1)
-        events = _events(reading, targets)
+        events = read_figures(reading, targets, COUNT_MOST + 1)
         failed = figures.failed(now - WINDOW, COUNT_MOST + 1)
         guards, pauses = figures.guards(), figures.pauses()
         reports = None if report_policy is None else _reports(reading)
@@ -191,11 +191,6 @@ def status(
 
 def _reports(reading: Reading) -> ReportFigures:
     return reading.reports.figures((reading.now - REPORTS_SINCE).date(), COUNT_MOST + 1)
-
-
-def _events(reading: Reading, targets: Collection[str]) -> EventFigures:
-    found = reading.events.targets(COUNT_MOST + 1)
-    return EventFigures(found, reading.events.unrouted_count(COUNT_MOST + 1), targets)
 
 
 def added_up(parts: Sequence[Ended]) -> Ended | None:

@@ -71,6 +71,8 @@ class Code(StrEnum):
     REPORT_UNSUBSCRIBE = "report-unsubscribe"
     REPORT_SUMMARY = "report-summary"
     REPORTS = "reports"
+    TARGET = "target"
+    TARGETS = "targets"
     UNREAD = "unread"
     FITS = "fits"
 

@@ -70,10 +70,23 @@ def doctor(
         inspection.close()
     if rule is None and settings.report is not None:
         found += report_findings(_report_setting(call, settings, settings.report), rules)
+    if rule is None:
+        found += _target_findings(call, settings)
     call.show([asdict(one) for one in found], lambda: _print(found))
     refused = sum(one.severity is Severity.REFUSE for one in found)
     if refused:
         raise CheckFailed(f"doctor refused {refused} of {len(found)} findings.")
+
+
+def _target_findings(call: Invocation, settings: Settings) -> list[Finding]:
+    """Look at the targets of events; nothing where there is no ledger to ask yet."""
+    from freehold.application.doctor.events import target_findings
+
+    try:
+        with call.ledger(settings) as ledger:
+            return list(target_findings(ledger, [one.policy.name for one in settings.targets]))
+    except RefusedByState:
+        return []
 
 
 def _report_setting(call: Invocation, settings: Settings, chosen: ReportSettings) -> ReportSetting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,7 @@ from freehold.entrypoints.cli.events_act import discard, pause, replay, resume, 
 if TYPE_CHECKING:
     from freehold.ports.event_insight import SeenEvent, Standing
     from freehold.ports.insight import Reading
+    from freehold.ports.relay import TargetState
 
 events = typer.Typer(help="Events, and the targets that are told of them.", no_args_is_help=True)
 
@@ -74,7 +75,12 @@ def list_(
         start = None if since is None else instant_of(since, reading.now)
         asked = EventsAsked(target, standing, rule, tenant, key, start, after, limit)
         found, now = reading.events.find(asked), reading.now
-    call.show(list_data(found), lambda: print_list(found, now, asked))
+        states = _states(reading)
+    call.show(list_data(found), lambda: print_list(found, states, now, asked))
+
+
+def _states(reading: Reading) -> Mapping[str, TargetState]:
+    return {one.state.name: one.state for one in reading.events.targets(1)}
 
 
 def _standing(text: str) -> Standing:
@@ -88,7 +94,7 @@ def _standing(text: str) -> Standing:
 
 
 def _require_target(reading: Reading, name: str | None) -> None:
-    known = [one.state.name for one in reading.events.targets(1)] if name is not None else []
+    known = _states(reading)
     if name is not None and name not in known:
         some = ", ".join(known) or "there is none yet"
         raise UsageError(f"There is no target {name!r}; known targets: {some}.")
@@ -113,7 +119,8 @@ def show(
     with _reading(context) as (call, reading):
         seen = _seen(reading, event)
         failures, now = reading.events.failures(seen.id), reading.now
-    call.show(event_data(seen, failures), lambda: print_event(seen, failures, now))
+        states = _states(reading)
+    call.show(event_data(seen, failures), lambda: print_event(seen, states, failures, now))
 
 
 def _seen(reading: Reading, text: str) -> SeenEvent:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
@@ -23,7 +24,13 @@ from freehold.ports.event_insight import (
     SeenForward,
     Standing,
 )
+from freehold.ports.relay import TargetState
 
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+
+REASON_CHARS = 60  # in a list
+WIDE_COLUMNS = 110  # of a screen that has room for a table
 _NONE = "[dim]·[/]"
 _STATES = {
     ForwardState.READY: "[yellow]waiting[/]",
@@ -33,6 +40,7 @@ _STATES = {
     ForwardState.DISCARDED: "[dim]discarded[/]",
     ForwardState.DELIVERED: "[green]delivered[/]",
 }
+_FOLDED = {"key", "what is next"}
 _BARE = {
     Standing.KEPT: "[dim]kept[/]",
     Standing.WAITING: "[yellow]waiting[/]",
@@ -83,32 +91,56 @@ def _forward_data(one: SeenForward) -> dict[str, Any]:
     }
 
 
-def print_list(found: ListedEvents, now: datetime, asked: EventsAsked) -> None:
+def print_list(
+    found: ListedEvents, targets: Mapping[str, TargetState], now: datetime, asked: EventsAsked
+) -> None:
     """Print a line for each event and target."""
     console = people()
-    if not found.events:
+    if found.events:
+        draw = _table if console.width >= WIDE_COLUMNS else _narrow
+        console.print(draw(found.events, targets, now))
+    else:
         more = "" if found.after is None else " among those that were looked at"
         console.print(f"there is no such event{more}")
-    else:
-        table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-        for name in ("event", "what", "key", "made", "target", "state", "attempts", "what is next"):
-            number = name in {"event", "attempts"}
-            folds = "fold" if name in {"key", "what is next"} else "ellipsis"
-            table.add_column(
-                name,
-                justify="right" if number else "left",
-                no_wrap=folds != "fold",
-                overflow="fold",
-            )
-        for seen in found.events:
-            for cells in _lines(seen, now):
-                table.add_row(*cells)
-        console.print(table)
     if found.after is not None:
         console.print(f"[dim]go on with[/] {escape(_again(found.after, asked))}", soft_wrap=True)
 
 
-def _lines(seen: SeenEvent, now: datetime) -> Iterator[list[str]]:
+def _table(events: Sequence[SeenEvent], targets: Mapping[str, TargetState], now: datetime) -> Table:
+    """Return the lines; a reason that is too long is cut, since `events show` has it whole."""
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("event", "what", "key", "made", "target", "state", "attempts", "what is next"):
+        side: JustifyMethod = "right" if name in {"event", "attempts"} else "left"
+        table.add_column(name, justify=side, no_wrap=name not in _FOLDED, overflow="fold")
+    for seen in events:
+        for cells in _lines(seen, targets, now, REASON_CHARS):
+            table.add_row(*cells)
+    return table
+
+
+def _narrow(
+    events: Sequence[SeenEvent], targets: Mapping[str, TargetState], now: datetime
+) -> Group:
+    """Return a line for each event, and below it one for each target."""
+    width = max((len(one.target) for seen in events for one in seen.forwards), default=0)
+    parts: list[RenderableType] = []
+    for seen in events:
+        lines = list(_lines(seen, targets, now, REASON_CHARS))
+        number, about, key, made, *first = lines[0]
+        state = "" if seen.forwards else f"  {first[1]}"
+        parts.append(f"[bold]{number}[/] {about} {key} [dim]{made}[/]{state}")
+        if seen.forwards:
+            grid = Table.grid(padding=(0, 2, 0, 0))
+            grid.add_column(min_width=width + 2)
+            for cells in lines:
+                grid.add_row(f"  {cells[4]}", *cells[5:])
+            parts.append(grid)
+    return Group(*parts)
+
+
+def _lines(
+    seen: SeenEvent, targets: Mapping[str, TargetState], now: datetime, most: int | None = None
+) -> Iterator[list[str]]:
     event = seen.event
     about = f"{event.rule} {event.type}" if event.rule else event.type.value
     head = [str(seen.id), escape(about.removesuffix(".v1")), escape(_one_line(event.hold_key))]
@@ -121,23 +153,31 @@ def _lines(seen: SeenEvent, now: datetime) -> Iterator[list[str]]:
             escape(one.target),
             _STATES[one.state],
             str(one.attempt) if one.attempt else _NONE,
-            _next(one, now),
+            _next(one, targets[one.target], now, most),
         ]
         head = [""] * len(head)
 
 
-def _next(one: SeenForward, now: datetime) -> str:
+def _next(one: SeenForward, target: TargetState, now: datetime, most: int | None) -> str:
     """Say when it is tried again, or when it ended, and why."""
-    reason = "" if not one.reason else escape(_one_line(one.reason))
+    when = _when(one, target, now)
+    if not one.reason:
+        return when
+    reason = _one_line(one.reason)
+    cut = reason if most is None or len(reason) <= most else f"{reason[: most - 1]}…"
+    return f"{when}, {escape(cut)}"
+
+
+def _when(one: SeenForward, target: TargetState, now: datetime) -> str:
     if one.ended_at is not None:
-        when = f"{span(now - one.ended_at)} ago"
-    elif one.state is ForwardState.LEASED:
-        when = "a relay has it"
-    elif one.available_at > now:
-        when = f"in {span(one.available_at - now)}"
-    else:
-        when = "now"
-    return f"{when}, {reason}" if reason else when
+        return f"{span(now - one.ended_at)} ago"
+    if one.state is ForwardState.LEASED:
+        return "a relay has it"
+    if not target.active:
+        return "[red]never: not configured[/]"
+    if target.is_paused(now):
+        return "[red]not while it is paused[/]"
+    return f"in {span(one.available_at - now)}" if one.available_at > now else "now"
 
 
 def _one_line(text: str) -> str:
@@ -185,14 +225,19 @@ def _failure_data(one: SeenFailure) -> dict[str, Any]:
     }
 
 
-def print_event(seen: SeenEvent, failures: Sequence[SeenFailure], now: datetime) -> None:
+def print_event(
+    seen: SeenEvent,
+    targets: Mapping[str, TargetState],
+    failures: Sequence[SeenFailure],
+    now: datetime,
+) -> None:
     """Print an event: its head, what each target has of it, what failed, what is sent."""
     console = people()
     console.print(f"[bold]event {seen.id}[/]  {escape(seen.event.event_key)}", soft_wrap=True)
     left = "" if seen.published_at is None else f" {span(now - seen.published_at)} ago"
     console.print(f"[dim]made {span(now - seen.event.at)} ago, {seen.state}{left}[/]\n")
     grid = Table.grid(padding=(0, 2, 0, 0))
-    for cells in _lines(seen, now):
+    for cells in _lines(seen, targets, now):
         grid.add_row(*cells[4:])
     console.print(grid)
     if failures:
@@ -207,7 +252,7 @@ def _failed(failures: Sequence[SeenFailure]) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     for one in failures:
         again = "" if not one.replay_count else f", owed again {one.replay_count} times"
-        code = f"{one.code}: " if one.code else ""
+        code = f"{one.code}: " if one.code and one.code not in one.reason else ""
         grid.add_row(
             f"[dim]{one.ended_at:%Y-%m-%d %H:%M:%S}[/]",
             escape(one.target),

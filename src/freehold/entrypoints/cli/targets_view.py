@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -14,6 +14,9 @@ from freehold.application.spans import span
 from freehold.application.status import COUNT_MOST
 from freehold.entrypoints.cli.context import people
 from freehold.ports.event_insight import TargetFigures
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
 
 _NONE = "[dim]·[/]"
 
@@ -76,7 +79,8 @@ def print_targets(found: Sequence[TargetFigures], now: datetime) -> None:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for name in ("target", "kind", "condition", "waiting", "retrying", "dead", "oldest owed"):
         left = name in {"target", "kind", "condition"}
-        table.add_column(name, justify="left" if left else "right", no_wrap=name != "target")
+        side: JustifyMethod = "left" if left else "right"
+        table.add_column(name, justify=side, no_wrap=name != "target", overflow="fold")
     for one in found:
         table.add_row(*_cells(one, now))
     console.print(table)
@@ -109,7 +113,7 @@ def _told(one: TargetFigures, now: datetime) -> str | None:
     state = one.state
     if state.is_paused(now) and state.paused_at is not None:
         return f"is paused since {state.paused_at:%Y-%m-%d %H:%M:%S} UTC {pause_of(state)}"
-    if state.failing_since is None:
+    if state.failing_since is None or not state.active:
         return None
     again = (
         "" if state.probe_at is None else f"; it is tried again at {state.probe_at:%H:%M:%S} UTC"
