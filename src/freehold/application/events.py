@@ -64,7 +64,7 @@ class EventActs:
             UsageError: nobody knows it.
             RefusedByState: it is configured, and no relay has met it.
         """
-        with self.ledger.transaction() as tx:
+        with self.ledger.glance() as tx:
             return self._target(tx, name)
 
     def _target(self, tx: Transaction, name: str) -> TargetState:
@@ -124,7 +124,7 @@ class EventActs:
         Raises:
             UsageError: nobody knows it.
         """
-        with self.ledger.transaction() as tx:
+        with self.ledger.glance() as tx:
             waiting = not self._target(tx, name).active
             found = tx.forwards.find_stuck(name, ACT_MOST + 1, waiting=waiting)
         return Chosen(found[:ACT_MOST], len(found) > ACT_MOST)
@@ -173,7 +173,7 @@ class EventActs:
     def _replayable(self, policy: TargetPolicy, asked: ReplayAsked) -> Iterator[list[int]]:
         after_id: int | None = None
         while True:
-            with self.ledger.transaction() as tx:
+            with self.ledger.glance() as tx:
                 page = tx.forwards.replayable(asked, after_id, PAGE)
             yield [one.id for one in page.events if wants(policy, one)]
             after_id = page.after_id

@@ -28,7 +28,7 @@ def told(reading: Reading, event: ToldEvent) -> Iterator[tuple[datetime, str]]:
         code = f" [{one.code}]" if one.code else ""
         what = f"event {event.id} failed to reach {one.target} at attempt {one.attempt}, "
         yield one.ended_at, f"{what}{one.failure_class}: {one.reason}{code}"
-    states = {one.state.name: one.state for one in reading.events.targets(1)}
+    states = reading.events.states()
     for forward in forwards:
         yield _standing(event.id, forward, states, reading.now)
 

@@ -186,6 +186,10 @@ class EventsInSight(Protocol):
         """Return what of these events was owed to whom; nothing for those owed to nobody."""
         ...
 
+    def states(self) -> Mapping[str, TargetState]:
+        """Return how all targets stand, by name."""
+        ...
+
     def targets(self, at_most: int) -> Sequence[TargetFigures]:
         """Return all targets by name; each count stops at `at_most`."""
         ...

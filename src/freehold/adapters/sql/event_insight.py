@@ -81,8 +81,7 @@ class SqlEventsInSight:
         if asked.standing in OPEN:
             return self._waiting
         if asked.standing is Standing.DEAD:
-            names = [one.name for one in SqlTargets(self._sql, self._now).targets()]
-            targets = [name for name in names if asked.target in (None, name)]
+            targets = [name for name in self.states() if asked.target in (None, name)]
             return lambda after: self._dead(targets, after)
         ends = bounds(self._sql, asked.since, None)
         return lambda after: self._backwards(asked, ends, after)
@@ -184,11 +183,15 @@ class SqlEventsInSight:
 
     # --------------------------------------------------------------------------------- figures
 
+    def states(self) -> Mapping[str, TargetState]:
+        """Return how all targets stand, by name."""
+        return {one.name: one for one in SqlTargets(self._sql, self._now).targets()}
+
     def targets(self, at_most: int) -> Sequence[TargetFigures]:
         """Return all targets by name."""
         leased = {row[0]: row for row in self._sql.rows("leased_forward_depth", limit=at_most)}
-        states = SqlTargets(self._sql, self._now).targets()
-        return [self._figures(one, at_most, leased.get(one.name)) for one in states]
+        states = self.states()
+        return [self._figures(one, at_most, leased.get(name)) for name, one in states.items()]
 
     def _figures(self, state: TargetState, at_most: int, leased: Row | None) -> TargetFigures:
         rows = self._sql.rows("owed_depth", target=state.name, limit=at_most)

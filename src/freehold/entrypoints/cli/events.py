@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +17,6 @@ from freehold.entrypoints.cli.events_act import discard, pause, replay, resume, 
 if TYPE_CHECKING:
     from freehold.ports.event_insight import SeenEvent, Standing
     from freehold.ports.insight import Reading
-    from freehold.ports.relay import TargetState
 
 events = typer.Typer(help="Events, and the targets that are told of them.", no_args_is_help=True)
 
@@ -75,12 +74,8 @@ def list_(
         start = None if since is None else instant_of(since, reading.now)
         asked = EventsAsked(target, standing, rule, tenant, key, start, after, limit)
         found, now = reading.events.find(asked), reading.now
-        states = _states(reading)
+        states = reading.events.states()
     call.show(list_data(found), lambda: print_list(found, states, now, asked))
-
-
-def _states(reading: Reading) -> Mapping[str, TargetState]:
-    return {one.state.name: one.state for one in reading.events.targets(1)}
 
 
 def _standing(text: str) -> Standing:
@@ -94,7 +89,7 @@ def _standing(text: str) -> Standing:
 
 
 def _require_target(reading: Reading, name: str | None) -> None:
-    known = _states(reading)
+    known = reading.events.states()
     if name is not None and name not in known:
         some = ", ".join(known) or "there is none yet"
         raise UsageError(f"There is no target {name!r}; known targets: {some}.")
@@ -119,7 +114,7 @@ def show(
     with _reading(context) as (call, reading):
         seen = _seen(reading, event)
         failures, now = reading.events.failures(seen.id), reading.now
-        states = _states(reading)
+        states = reading.events.states()
     call.show(event_data(seen, failures), lambda: print_event(seen, states, failures, now))
 
 

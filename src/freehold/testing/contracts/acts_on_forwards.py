@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from freehold.domain.errors import DatabaseBusy
 from freehold.domain.forwards import EventHead, ForwardState
 from freehold.ports.forwards import ReplayAsked, ReplayPage
 from freehold.ports.ledger import Ledger
 from freehold.ports.relay import Handed
 from freehold.testing.contracts.forwards import FAILED, claim, delivered, event, failed, settle
-from freehold.testing.contracts.ground import NOW, SECOND, Ground
+from freehold.testing.contracts.ground import NOW, SECOND, Ground, raised
 from freehold.testing.contracts.relay import BUS, SHOP, follow, forward_rows, owe
 
 LATER = NOW + 10 * SECOND
@@ -76,7 +77,36 @@ class ActsOnForwardsContract:
         states = forward_rows(ground, "state")
         assert states == [("discarded",), ("leased",), ("discarded",)]
 
+    def test_a_discard_beside_the_last_arrival_publishes_the_event(self, ground: Ground) -> None:
+        """Whoever comes second waits for the first, and sees what it ended."""
+        if not ground.transactions_overlap():
+            return
+        one, two = ground.open(), ground.open()
+        owe(ground, one, [1], SHOP, BUS)
+        bury(one, 1)
+        (bus,) = claim(one, "bus")
+        with one.transaction() as tx:
+            assert tx.forwards.discard("shop", [1], "why") == [1]
+            with raised(DatabaseBusy):
+                settle(two, delivered(bus))
+        assert settle(two, delivered(bus)) == 1
+        assert event(ground)[0] == "published"
+
     # --------------------------------------------------------------------------------- replay
+
+    def test_an_event_that_is_replayed_beside_its_last_arrival_waits(self, ground: Ground) -> None:
+        if not ground.transactions_overlap():
+            return
+        one, two = ground.open(), ground.open()
+        owe(ground, one, [1], SHOP, BUS)
+        settle(one, delivered(claim(one)[0]))
+        (bus,) = claim(one, "bus")
+        with one.transaction() as tx:
+            assert tx.forwards.replay("shop", [1]) == [1]
+            with raised(DatabaseBusy):
+                settle(two, delivered(bus))
+        assert settle(two, delivered(bus)) == 1
+        assert event(ground) == ("pending", None)
 
     def test_a_delivered_event_is_owed_again(self, ground: Ground) -> None:
         ledger = ground.open()
