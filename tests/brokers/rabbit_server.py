@@ -16,16 +16,21 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import trustme
 
 SBIN = Path("/usr/lib/rabbitmq/bin")
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
+POLL_SECONDS = 0.02
 VHOST = "holds"
 USER, PASSWORD = "holder", "s3cret/@:pass"
 LOGIN = "holder:s3cret%2F%40%3Apass"  # as it stands in a URL
-READER = "reader:s3cret%2F%40%3Apass"  # may look, and neither make nor publish
+READER = "reader:s3cret%2F%40%3Apass"  # may take, and neither make nor publish
+USER_OF = "user:s3cret%2F%40%3Apass"  # may take and publish, and make nothing
 FULL_AT = 2  # messages, in queues whose name begins with "full"
 
 # When this process is gone (the pipe closes) it ends both and removes their folder; when told
@@ -41,10 +46,10 @@ rm -rf "$3"
 def _definitions() -> str:
     """Return users, hosts and policies, so that no command line of Erlang has to set them up."""
 
-    def may(user: str, vhost: str, change: str = ".*") -> dict[str, str]:
-        return {"user": user, "vhost": vhost, "configure": change, "write": change, "read": ".*"}
+    def may(user: str, vhost: str, make: str = ".*", write: str = ".*") -> dict[str, str]:
+        return {"user": user, "vhost": vhost, "configure": make, "write": write, "read": ".*"}
 
-    users = {USER: PASSWORD, "reader": PASSWORD, "guest": "guest"}
+    users = {USER: PASSWORD, "reader": PASSWORD, "user": PASSWORD, "guest": "guest"}
     return json.dumps(
         {
             "users": [
@@ -52,7 +57,12 @@ def _definitions() -> str:
                 for name, word in users.items()
             ],
             "vhosts": [{"name": VHOST}, {"name": "/"}],
-            "permissions": [may(USER, VHOST), may("reader", VHOST, "^$"), may("guest", "/")],
+            "permissions": [
+                may(USER, VHOST),
+                may("reader", VHOST, "^$", "^$"),
+                may("user", VHOST, "^$"),
+                may("guest", "/"),
+            ],
             "policies": [
                 {
                     "vhost": VHOST,
@@ -78,6 +88,7 @@ class RabbitServer:
     settings: str = ""
     managed: bool = False
     port: int = field(init=False)
+    tls_port: int = field(init=False)
     monitor_port: int = field(init=False)
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="freehold-rabbit-")))
     _ports: dict[str, str] = field(init=False)
@@ -88,7 +99,13 @@ class RabbitServer:
     def __post_init__(self) -> None:
         if not SBIN.joinpath("rabbitmq-server").exists():
             raise RuntimeError("RabbitMQ is missing: run make setup")
-        self.port, self.monitor_port = _find_free_port(), _find_free_port()
+        self.port, self.tls_port = _find_free_port(), _find_free_port()
+        self.monitor_port = _find_free_port()
+        authority = trustme.CA()
+        issued = authority.issue_cert("127.0.0.1")
+        issued.cert_chain_pems[0].write_to_path(self.folder / "cert.pem")
+        issued.private_key_pem.write_to_path(self.folder / "key.pem")
+        authority.cert_pem.write_to_path(self.ca_file)
         self._ports = {
             "ERL_EPMD_PORT": str(_find_free_port()),
             "RABBITMQ_DIST_PORT": str(_find_free_port()),
@@ -102,6 +119,16 @@ class RabbitServer:
     def url_of(self, login: str, vhost: str = VHOST) -> str:
         """Return the URL of another user or virtual host."""
         return f"amqp://{login}@127.0.0.1:{self.port}/{vhost}"
+
+    @property
+    def tls_url(self) -> str:
+        """Return the URL of the same user over TLS."""
+        return f"amqps://{LOGIN}@127.0.0.1:{self.tls_port}/{VHOST}"
+
+    @property
+    def ca_file(self) -> str:
+        """Return the certificate that vouches for the server."""
+        return str(self.folder / "ca.pem")
 
     @property
     def monitor(self) -> str:
@@ -137,6 +164,10 @@ class RabbitServer:
         self.folder.joinpath("plugins").write_text(f"[{plugins}].")
         self.folder.joinpath("rabbitmq.conf").write_text(
             f"listeners.tcp.1 = 127.0.0.1:{self.port}\n"
+            f"listeners.ssl.1 = 127.0.0.1:{self.tls_port}\n"
+            f"ssl_options.cacertfile = {self.ca_file}\n"
+            f"ssl_options.certfile = {self.folder / 'cert.pem'}\n"
+            f"ssl_options.keyfile = {self.folder / 'key.pem'}\n"
             f"load_definitions = {self.folder / 'definitions.json'}\n"
             "vm_memory_high_watermark.absolute = 2GB\ndisk_free_limit.absolute = 1MB\n"
             + (
@@ -235,6 +266,21 @@ class RabbitServer:
         if self._watcher is not None:
             self._watcher.communicate(b"done\n")
             self._watcher = None
+
+    def wait_until_kept(self, queue: str) -> None:
+        """Wait until a quorum queue outlives a kill.
+
+        RabbitMQ 3.10 writes the name of a new one down a second later, and makes one anew, empty
+        and for ever without a leader, that it does not find there after a kill.
+        """
+        word, longer = f"{VHOST}_{queue}".encode(), f"{VHOST}_{queue}.dead".encode()
+        give_up_at = time.monotonic() + START_SECONDS
+        while time.monotonic() < give_up_at:
+            for names in self.folder.glob("data/*/quorum/*/names.dets"):
+                if word in names.read_bytes().replace(longer, b""):
+                    return
+            time.sleep(POLL_SECONDS)
+        raise RuntimeError(f"the queue {queue} was never written down")
 
     def restart(self, *, wiped: bool = False) -> None:
         """Start it again on its ports; with its data, or with none."""

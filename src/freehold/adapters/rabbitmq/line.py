@@ -26,6 +26,7 @@ from freehold.adapters.rabbitmq.link import (
 T = TypeVar("T")
 
 ROUNDS = 2
+SILENT_SECONDS = 0.1  # given to a peer that has said nothing for longer
 REQUESTS_MOST = 12  # of one declaration: two queues, each perhaps asked for twice on a channel
 
 
@@ -74,23 +75,33 @@ class Line:
             self.is_declared = True
         return self.link
 
-    async def drop(self) -> None:
-        """Give the link up."""
+    async def drop(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Give the link up, waiting so long for the other side."""
         link, self.link = self.link, None
         self.is_declared = False
         self._forget()
         if link is not None:
-            await link.close()
+            await link.close(seconds)
 
     async def twice(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do work, and once more over a new link where the old one proved lost."""
+        """Do work, and once more over a new link where the old one proved lost.
+
+        A link that failed is given up in any case: the client closes a channel that was late.
+        """
+        had_link = self.link is not None
+        try:
+            return await self._once(work)
+        except LinkLost:
+            if not had_link:
+                raise
+        return await self._once(work)
+
+    async def _once(self, work: Callable[[], Awaitable[T]]) -> T:
         try:
             return await work()
         except LinkLost:
-            if self.link is None:  # the server could not be reached at all
-                raise
-            await self.drop()
-            return await work()
+            await self.drop(SILENT_SECONDS)
+            raise
 
     async def publish(self, posts: Sequence[Post], seconds: float) -> list[Said]:
         """Publish all; what a lost connection or a missing queue kept back, once more.
@@ -107,7 +118,7 @@ class Line:
         if again:
             await self._publish_again(link, posts, said, again, seconds)
         elif posts and all(one is SILENCE for one in said) and not await link.is_blocked():
-            await self.drop()  # a peer that says nothing at all is better met anew
+            await self.drop(SILENT_SECONDS)  # a peer that says nothing is better met anew
         return said
 
     async def _publish_again(

@@ -24,6 +24,7 @@ from aiormq.exceptions import (
     ChannelAccessRefused,
     ChannelNotFoundEntity,
     DeliveryError,
+    InvalidFrameError,
     ProbableAuthenticationError,
     PublishError,
 )
@@ -151,9 +152,9 @@ class Link:
             return True
         return False
 
-    async def close(self) -> None:
-        """End the connection, whatever state it is in."""
-        await _close(self._connection)
+    async def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """End the connection, whatever state it is in, waiting so long for the other side."""
+        await _close(self._connection, seconds)
 
     async def ask(self, request: Awaitable[T]) -> T:
         """Await an answer of the server.
@@ -175,6 +176,9 @@ class Link:
             if not self._connection.is_opened:
                 raise self.lost() from None
             raise
+        except (RuntimeError, OSError):
+            # So the client says that a channel or connection was closed before it could ask.
+            raise self.lost() from None
 
     async def aside(self) -> AbstractChannel:
         """Open one more channel, for a request that may end it."""
@@ -285,7 +289,9 @@ def refused(place: str, error: AMQPError) -> LinkRefused:
 
 def why(address: Address, error: BaseException) -> LinkLost | LinkRefused:
     """Return in words why a connection could not be made."""
-    place, cause = address.place, error.__cause__ or error
+    place, cause = address.place, error
+    if isinstance(error.__cause__, OSError):
+        cause = error.__cause__
     if isinstance(cause, ssl.SSLCertVerificationError):
         return LinkRefused(
             f"the certificate of RabbitMQ at {place} is not trusted: see ca_file "
@@ -293,8 +299,8 @@ def why(address: Address, error: BaseException) -> LinkLost | LinkRefused:
         )
     if isinstance(error, (ProbableAuthenticationError, AuthenticationError)):
         return LinkRefused(f"RabbitMQ at {place} refuses this user")
-    if "NOT_ALLOWED" in str(error):
-        return LinkRefused(
+    if isinstance(error, InvalidFrameError) and "Connection.Close" in str(error):
+        return LinkRefused(  # the client drops what the server says here
             f"RabbitMQ at {place} has no virtual host {address.vhost}, or not for this user"
         )
     if isinstance(cause, TimeoutError):
@@ -332,7 +338,7 @@ def _said(task: asyncio.Task[object]) -> Said:
             return SILENCE
 
 
-async def _close(connection: aiormq.Connection) -> None:
+async def _close(connection: aiormq.Connection, seconds: float = CLOSE_SECONDS) -> None:
     with contextlib.suppress(OSError, AMQPError, TimeoutError, RuntimeError, AttributeError):
-        async with asyncio.timeout(CLOSE_SECONDS):
+        async with asyncio.timeout(seconds):
             await connection.close()
