@@ -14,7 +14,7 @@ from freehold.adapters.system import Onwards
 from freehold.ports.event_insight import EventsAsked, Standing
 from freehold.ports.forwards import ReplayAsked
 from tests.behaviour.plans import analyse, explained
-from tests.relay.test_plans import WAITING, fill, grown_names
+from tests.relay.test_plans import UNROUTED, WAITING, fill, grown_names
 
 if TYPE_CHECKING:
     from tests.behaviour.place import Place
@@ -81,6 +81,9 @@ def looked(place: Place) -> Plans:
     for standing in (None, *Standing):
         found = sight.find(EventsAsked(standing=standing, since=now - timedelta(days=1), limit=20))
         assert len(found.events) == (0 if standing in NONE else 20)
+    found = sight.find(EventsAsked(limit=10_000))
+    assert [one.id for one in found.events] == list(range(WAITING + UNROUTED, 0, -1))
+    assert found.after is None
     figures = {one.state.name: one for one in sight.targets(1_000)}
     assert (figures["away"].waiting_count, figures["grave"].dead_count) == (1_000, 1_000)
     assert sight.unrouted_count(100) == 100
