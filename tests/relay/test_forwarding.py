@@ -14,11 +14,14 @@ from freehold.application.relaying.routing import route_once
 from freehold.domain.errors import TargetAway
 from freehold.domain.pauses import Pause, Role
 from freehold.ports.target import Answer, Reception
+from freehold.testing.postbox import accepting
 from tests.relay.room import BUSY, SECOND, Room, Script, policy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from freehold.ports.target import Parcel
     from tests.behaviour.place import Place
 
 REFUSED = Answer(Reception.REFUSED, "400", "bad")
@@ -80,6 +83,29 @@ def test_what_a_target_asks_for_is_kept_within_an_hour(
     assert not relayer.run_until_idle().did_something
     room.place.advance(SECOND)
     assert relayer.run_until_idle().failed_count == 2
+
+
+def test_a_target_with_a_limit_is_left_alone_and_what_was_not_sent_spends_nothing(
+    room: Room,
+) -> None:
+    room.policies = [policy()]
+    room.add([1, 2, 3])
+    asked = Answer(Reception.TRANSIENT, "429", "", 40.0)
+    mixed = [Answer(Reception.ACCEPTED), asked, Answer(Reception.UNSENT)]
+    batches: list[int] = []
+
+    def limited(parcels: Sequence[Parcel]) -> Sequence[Answer]:
+        batches.append(len(parcels))
+        return mixed if len(batches) == 1 else accepting(parcels)
+
+    relayer = room.relayer(shop=limited)
+    relayer.run_until_idle()
+    assert room.forwards() == [("delivered", 1), ("retrying", 1), ("ready", 0)]
+    room.place.advance(39 * SECOND)
+    assert relayer.step().claimed["shop"].end is ClaimEnd.AWAY
+    room.place.advance(SECOND)
+    assert relayer.run_until_idle().delivered_count == 2
+    assert batches == [3, 1, 1]
 
 
 def test_a_target_that_is_away_spends_nobodys_attempt_and_is_probed(room: Room) -> None:

@@ -326,6 +326,16 @@ def test_after_a_goodbye_nothing_more_is_sent(connect: Connect, receiver: Receiv
     assert (len(answers), len(receiver.got)) == (6, 2)
 
 
+def test_a_target_that_asks_to_be_left_alone_gets_no_more_of_the_batch(
+    connect: Connect, receiver: Receiver
+) -> None:
+    receiver.play = answering(429, Retry_After="17")
+    answers = connect(concurrency=2).deliver([parcel(n) for n in range(6)])
+    assert [one.reception for one in answers] == [Reception.TRANSIENT] * 2 + [Reception.UNSENT] * 4
+    assert [one.wait_seconds for one in answers] == [17.0] * 2 + [None] * 4
+    assert len(receiver.got) == 2
+
+
 def test_a_closed_target_opens_again(connect: Connect) -> None:
     target = connect()
     assert deliver_one(target).reception is Reception.ACCEPTED

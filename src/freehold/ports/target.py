@@ -39,6 +39,7 @@ class Reception(StrEnum):
     TRANSIENT = "transient"
     REFUSED = "refused"
     GONE = "gone"
+    UNSENT = "unsent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Answer:
         reception: ACCEPTED only when the other side confirmed it. TRANSIENT: it may have arrived,
             try again. REFUSED: it will not be taken as it is; an attempt is spent all the same,
             since people mend their side. GONE: the target wants nothing any more and is paused.
+            UNSENT: nothing of it left, since the target asked to be left alone within this batch;
+            no attempt is spent.
         code: an HTTP status, a broker's reply code, or a short word; empty where there is none.
         reason: a few words for people, without guest data and without the payload.
         wait_seconds: the other side asked to be left alone so long; None where it did not.

@@ -136,9 +136,9 @@ class WebhookTarget:
             answers += [answer for answer, _ in found]
             if start == 0 and not any(reached for _, reached in found):
                 raise TargetAway(found[0][0].reason)
-            gone = next((one for one in answers if one.reception is Reception.GONE), None)
-            if gone is not None:  # what was not sent yet is not sent any more
-                return answers + [gone] * (len(parcels) - len(answers))
+            rest = _ending(answers)
+            if rest is not None:  # what was not sent yet is not sent any more
+                return answers + [rest] * (len(parcels) - len(answers))
         return answers
 
     async def _post(self, parcel: Parcel) -> tuple[Answer, bool]:
@@ -232,6 +232,16 @@ class _Steps:
         """Note one step of httpcore."""
         if event == "http11.send_request_headers.started":
             self.has_begun = True
+
+
+def _ending(answers: Sequence[Answer]) -> Answer | None:
+    """Return what is said of all that was not sent yet, where an answer ends the batch."""
+    for one in answers:
+        if one.reception is Reception.GONE:
+            return one
+    if any(one.wait_seconds for one in answers):
+        return Answer(Reception.UNSENT, "", "the endpoint asked to be left alone")
+    return None
 
 
 async def _drop(response: httpcore.Response) -> None:

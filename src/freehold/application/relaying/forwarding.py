@@ -191,10 +191,13 @@ class Forwarder:
         return done
 
     def _note(self, tx: Transaction, heard: Heard) -> datetime | None:
-        """Note what was heard with the target; return when it is tried again, where it must wait."""
-        if heard.accepted_count or not heard.failed_count:
-            if heard.accepted_count:
-                tx.relay.note_success(self.policy.name)
+        """Note what was heard with the target; return when it is tried again, where it must wait.
+
+        What it asked for stands beside what it took: an endpoint with a limit does both at once.
+        """
+        if heard.accepted_count:
+            tx.relay.note_success(self.policy.name)
+        if not heard.failed_count or (heard.accepted_count and not heard.wait_seconds):
             return None
         wait = self._wait(tx, heard)
         probe_at = None if wait is None else tx.now + wait

@@ -19,6 +19,7 @@ from freehold.ports.relay import ClaimedForward, Handed
 from freehold.ports.target import Answer, Parcel, Reception
 
 FAILURES = (Reception.TRANSIENT, Reception.REFUSED)
+UNSPENT = (Reception.GONE, Reception.UNSENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def rest_of(
     Args:
         luck: a uniform draw in [0, 1).
     """
-    if answer is None or answer.reception is Reception.GONE:
+    if answer is None or answer.reception in UNSPENT:
         return Handed(forward, ForwardState.READY)
     if answer.reception is Reception.ACCEPTED:
         return Handed(forward, ForwardState.DELIVERED)
