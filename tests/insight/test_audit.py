@@ -339,6 +339,21 @@ def test_an_event_that_no_target_takes_now_may_wait(shop: Shop) -> None:
         assert found_of_events(shop) == {Check.EVENTS_LEAVE}
 
 
+@pytest.mark.parametrize("until", ["2026-03-01", "2999-01-01"])
+@pytest.mark.parametrize("table", ["target_pause", "pause"])
+def test_a_pause_that_is_over_excuses_no_event(shop: Shop, table: str, until: str) -> None:
+    about = "target" if table == "target_pause" else "paused_by, role"
+    values = "'shop'" if table == "target_pause" else "'ann', 'relay'"
+    ends = f"'{until}T00:00:00.000000Z'"
+    shop.run(TARGET, WAITS, owed("ready"))
+    shop.run(
+        f"insert into {{s}}{table} ({about}, reason, paused_at, paused_until)"
+        f" values ({values}, 'w', {LONG_AGO}, {ends})"
+    )
+    is_over = until < "2999"
+    assert found_of_events(shop) == ({Check.EVENTS_LEAVE} if is_over else set())
+
+
 def test_an_event_that_left_is_owed_again_only_when_it_is_told_again(shop: Shop) -> None:
     left = f"update {{s}}outbox set state = 'published', published_at = {FAR} {ENDED}"
     shop.run(TARGET, left, owed("dead"))
