@@ -55,7 +55,7 @@ class Hints:
         """Note that the broker cannot be used; told once, until it answers again."""
         if self.is_reachable is not False:
             self.is_reachable = False
-            self.telemetry.tell(QueueLost(self.loop, type(error).__name__))
+            self.telemetry.tell(QueueLost(self.loop, type(error.__cause__ or error).__name__))
             self.on_lost()
 
     def are_quiet(self) -> bool:

@@ -14,6 +14,7 @@ from freehold.adapters.system import Onwards, SystemClock
 from freehold.application.counting import Counting
 from freehold.application.deliveries import Handler, HandleResult
 from freehold.application.dispatch import Dispatcher, DispatchResult
+from freehold.application.sturdy import SturdyQueue
 from freehold.application.supply import Hints
 from freehold.application.work import Worker
 from freehold.bootstrap import open_ledger, open_queue, require_queue
@@ -176,6 +177,10 @@ def queue_of(settings: Settings) -> Queue:
         UsageError: there is no broker, or `bootstrap.open_queue` says why not.
     """
     require_queue(settings)
-    queue = open_queue(settings)
-    assert queue is not None
-    return queue
+
+    def connect() -> Queue:
+        queue = open_queue(settings)
+        assert queue is not None
+        return queue
+
+    return SturdyQueue(connect)
