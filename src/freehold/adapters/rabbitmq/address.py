@@ -66,13 +66,13 @@ def read_address(url: str, ca_file: str | None) -> Address:
         host=host,
         port=port or PORTS[parts.scheme],
         vhost=unquote(parts.path[1:]) or "/",
-        trusted=_trust(ca_file) if parts.scheme == "amqps" else None,
+        trusted=trust(ca_file) if parts.scheme == "amqps" else None,
         user=ANYBODY if parts.username is None else unquote(parts.username),
         password=ANYBODY if parts.password is None else unquote(parts.password),
     )
 
 
-def _trust(ca_file: str | None) -> ssl.SSLContext:
+def trust(ca_file: str | None) -> ssl.SSLContext:
     """Return a context that checks certificates and names, always."""
     try:
         return ssl.create_default_context(cafile=ca_file)

@@ -81,16 +81,39 @@ async def declare_exchange(link: Link, name: str) -> None:
     await _declared(link, f"the exchange {name}", declare)
 
 
+async def is_made_so(link: Link, name: str, arguments: dict[str, Any]) -> bool:
+    """Tell whether a queue that is there has these arguments; False also where we may not ask.
+
+    Raises:
+        LinkRefused: it has others.
+        LinkLost: there is no connection any more.
+    """
+    channel = await link.aside()
+    try:
+        await link.ask(channel.queue_declare(name, durable=True, arguments=arguments))
+    except ChannelAccessRefused:
+        return False
+    except ChannelPreconditionFailed as error:
+        raise _made_otherwise(f"the queue {name}", error) from None
+    except AMQPError as error:
+        raise LinkRefused(f"RabbitMQ cannot show the queue {name}: {told(error)}") from None
+    await link.ask(channel.close())
+    return True
+
+
+def _made_otherwise(what: str, error: AMQPError) -> LinkRefused:
+    return LinkRefused(
+        f"{what} exists and is made otherwise ({told(error)}): delete it, or choose another name"
+    )
+
+
 async def _declared(link: Link, what: str, declare: Any) -> None:
     try:
         await _aside(link, declare, passive=False)
     except ChannelAccessRefused as error:
         await _found(link, what, declare, error)
     except ChannelPreconditionFailed as error:
-        raise LinkRefused(
-            f"{what} exists and is made otherwise ({told(error)}): delete it, or choose "
-            "another name"
-        ) from None
+        raise _made_otherwise(what, error) from None
     except AMQPError as error:
         raise LinkRefused(f"RabbitMQ cannot make {what}: {told(error)}") from None
 

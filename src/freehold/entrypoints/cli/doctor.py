@@ -71,11 +71,20 @@ def doctor(
     if rule is None and settings.report is not None:
         found += report_findings(_report_setting(call, settings, settings.report), rules)
     if rule is None:
-        found += _target_findings(call, settings)
+        found += [*_broker_findings(settings), *_target_findings(call, settings)]
     call.show([asdict(one) for one in found], lambda: _print(found))
     refused = sum(one.severity is Severity.REFUSE for one in found)
     if refused:
         raise CheckFailed(f"doctor refused {refused} of {len(found)} findings.")
+
+
+def _broker_findings(settings: Settings) -> list[Finding]:
+    """Look at the broker of hints; nothing where there is none."""
+    from freehold.application.doctor.brokers import broker_findings
+    from freehold.bootstrap import open_queue_facts
+
+    inspection = open_queue_facts(settings)
+    return [] if inspection is None else list(broker_findings(inspection))
 
 
 def _target_findings(call: Invocation, settings: Settings) -> list[Finding]:
