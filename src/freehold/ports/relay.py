@@ -99,7 +99,9 @@ class Relay(Protocol):
     """The outbox and its forwards, inside one transaction."""
 
     def follow_targets(self, targets: Sequence[tuple[str, TargetKind]]) -> Sequence[str]:
-        """Make the known targets those that are configured; return the names that changed.
+        """Make the known targets those that are configured; return what changed, by name.
+
+        It writes in the order of names, so that two that do it at once do not block each other.
 
         From the commit on, events are written as waiting while any target is active, and as kept
         while none is. A target that left keeps what is owed to it, and nobody works on it.

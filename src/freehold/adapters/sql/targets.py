@@ -21,19 +21,17 @@ class SqlTargets:
         self._now = now
 
     def follow_targets(self, targets: Sequence[tuple[str, TargetKind]]) -> Sequence[str]:
-        """Make the known targets those that are configured."""
-        changed = [name for name, kind in targets if self._follow(name, kind)]
-        configured = {name for name, _ in targets}
-        for target in self.targets():
-            if target.active and target.name not in configured:
-                what = {"name": target.name, "is_active": False, "now": self._now}
-                self._sql.count("retire_target", **what)
-                changed.append(target.name)
-        return changed
+        """Make the known targets those that are configured, row by row in one order for all."""
+        configured = dict(targets)
+        active = {target.name for target in self.targets() if target.active}
+        names = sorted(active | set(configured))
+        return [name for name in names if self._follow(name, configured.get(name))]
 
-    def _follow(self, name: str, kind: TargetKind) -> int:
-        what = {"name": name, "kind": kind.value, "is_active": True}
-        return self._sql.count("follow_target", **what, now=self._now)
+    def _follow(self, name: str, kind: TargetKind | None) -> int:
+        what = {"name": name, "is_active": kind is not None, "now": self._now}
+        if kind is None:
+            return self._sql.count("retire_target", **what)
+        return self._sql.count("follow_target", **what, kind=kind.value)
 
     def targets(self) -> Sequence[TargetState]:
         """Read all targets by name."""
