@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from freehold.adapters.system import Onwards, StopRequest
+from freehold.application.relaying import relayer as relaying
 from freehold.application.relaying.relayer import Lane, Relayer
+from freehold.application.relaying.routing import ROUTE_MOST
 from freehold.domain.errors import DatabaseAway, DatabaseBusy
 from freehold.testing.postbox import accepting
 from tests.relay.room import Room, policy
@@ -60,8 +62,8 @@ def test_a_slow_target_keeps_no_other_waiting(room: Room) -> None:
             for number in range(2, 6):
                 room.add([number])
                 while room.box("fast").arrived().total() != number:
-                    relayer.step()
-                    relayer.rest(StopRequest(), 0.05)
+                    done = relayer.step()
+                    relayer.rest(done, StopRequest(), 0.05)
             assert room.box("slow").arrived().total() == 0
             assert room.events() == {"pending": 5}
         finally:
@@ -70,6 +72,36 @@ def test_a_slow_target_keeps_no_other_waiting(room: Room) -> None:
         relayer.finish()
     assert room.box("slow").arrived().total() == 5
     assert room.events() == {"published": 5}
+
+
+def test_events_get_their_route_without_a_rest_while_a_target_is_slow(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, release, rests = threading.Event(), threading.Event(), list[float]()
+
+    def stuck(parcels: Sequence[Parcel]) -> Sequence[Answer]:
+        begun.set()
+        assert release.wait(BOUND_SECONDS)
+        return accepting(parcels)
+
+    room.policies = [policy("slow"), policy("fast", types=frozenset({"hold.skipped.v1"}))]
+    monkeypatch.setattr(relaying, "wait", lambda *_, timeout, **__: rests.append(timeout))
+    with threaded(room, slow=stuck) as relayer:
+        room.add([1])
+        relayer.step()
+        assert begun.wait(BOUND_SECONDS)
+        batch = relayer.ledger.batch_limit or ROUTE_MOST
+        room.add(range(2, 2 * batch + 3))
+        try:
+            routed = []
+            for _ in range(3):
+                done = relayer.step()
+                routed.append(done.routed.event_count)
+                relayer.rest(done, StopRequest(), 9.0)
+        finally:
+            release.set()
+    assert routed == [batch, batch, 1]
+    assert rests == [9.0]
 
 
 def test_what_was_heard_is_settled_once_the_database_is_back(
@@ -116,3 +148,26 @@ def test_an_end_settles_what_is_under_way_and_claims_no_more(room: Room) -> None
         relayer.finish()
     assert room.events() == {"published": 3, "pending": 1}
     assert relayer.under_way_count == 0
+
+
+def test_who_was_told_of_fewer_targets_leaves_events_to_others(room: Room) -> None:
+    """While a new configuration is rolled out, the old process must not decide who gets nothing."""
+    room.policies = [policy("slow")]
+    old = room.relayer()
+    room.add([1])
+    done = old.run_until_idle()
+    assert done.routed.event_count == 0
+    assert room.events() == {"pending": 1}
+    room.policies = [policy("slow"), policy("fast")]
+    assert room.relayer().run_until_idle().delivered_count == 2
+
+
+def test_nothing_is_owed_to_a_target_that_left(room: Room) -> None:
+    """Or its events would wait for ever, with nobody to hand them over."""
+    old = room.relayer()
+    room.policies = [policy("fast")]
+    room.open()
+    room.add([1])
+    assert old.run_until_idle().delivered_count == 1
+    assert room.forwards("target, state") == [("fast", "delivered")]
+    assert room.events() == {"published": 1}

@@ -140,7 +140,7 @@ class Relaying:
             if done.did_something or done.full:
                 idle_seconds = LOOK_SECONDS_LEAST
             if crew.relayer.under_way_count:
-                crew.relayer.rest(self.stop, UNDER_WAY_SECONDS)
+                crew.relayer.rest(done, self.stop, UNDER_WAY_SECONDS)
                 return 0.0
             if done.did_something or done.full:
                 return 0.0
@@ -235,7 +235,7 @@ def relay_once(
             this = relayer.step()
             done.add(this)
             if relayer.under_way_count:
-                relayer.rest(stop, UNDER_WAY_SECONDS)
+                relayer.rest(this, stop, UNDER_WAY_SECONDS)
             elif not (this.did_something or this.full):
                 return done
 

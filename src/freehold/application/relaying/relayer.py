@@ -133,8 +133,13 @@ class Relayer:
         """Return how many targets have a batch under way."""
         return sum(lane.under_way is not None for lane in self.lanes)
 
-    def rest(self, pause: Pause, seconds: float) -> None:
-        """Wait until a hand-over ends, the process is asked to stop, or so long."""
+    def rest(self, done: RelayPass, pause: Pause, seconds: float) -> None:
+        """Wait until a hand-over ends, the process is asked to stop, or so long after a pass.
+
+        While more events want a route there is no rest: who waits behind them waits for no target.
+        """
+        if done.routed.full:
+            return
         under_way = [lane.under_way[1] for lane in self.lanes if lane.under_way is not None]
         if under_way:
             wait(under_way, timeout=seconds, return_when=FIRST_COMPLETED)
