@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -23,6 +26,7 @@ from freehold.inbox import create_table_sql
 from freehold.settings import load_settings
 from freehold.settings.values_brokers import WEBHOOK_PORTS, WebhookSettings
 from freehold.settings.values_report import Secret
+from tests.e2e.shop import make_shop
 from tests.unit.test_settings import LEAST
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "webhooks.md").read_text()
@@ -57,6 +61,49 @@ def test_the_settings_open_targets(secret: str) -> None:
     Path("freehold.toml").write_text(crm + LEAST)
     (target,) = open_targets(load_settings(None, {}))
     assert target.target.batch_most
+
+
+@pytest.mark.proof
+def test_the_desk_is_told_of_what_is_released_and_what_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, look, again = blocks("sh")[2:]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        make = make.replace("8088", str(probe.getsockname()[1]))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("USER", "ann")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    make_shop(tmp_path, "sqlite:///shop.db", due_count=2)
+    run("freehold db upgrade; freehold run --until-idle")
+    run(make)
+    with sqlite3.connect("shop.db") as shop:
+        shop.execute("update carts set hold_until = '2026-01-01 10:00:00' where id = 100000")
+    shop.close()
+    receiving = subprocess.Popen([sys.executable, "receive.py"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert receiving.stdout is not None
+        assert receiving.stdout.readline() == "listening\n"
+        assert "delivered 1 event\n" in run(look)
+        assert receiving.stdout.readline() == "hold.expired.v1 cart 100000\n"
+        assert "3 events would be told" in run(again)
+        told = {receiving.stdout.readline() for _ in range(3)}
+    finally:
+        receiving.kill()
+        receiving.communicate()
+    assert told == {f"hold.expired.v1 cart {key}\n" for key in (0, 1, 100000)}
+
+
+def run(script: str) -> str:
+    """Run a script of the page and return what it printed."""
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        check=True,
+        timeout=60,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return done.stdout
 
 
 def receiver() -> Callable[..., int]:
