@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from freehold.adapters.rabbitmq import RabbitQueue, topology
+from freehold.adapters.rabbitmq import RabbitQueue, link, topology
 from freehold.domain.errors import QueueAway, QueueUnfit
 from freehold.domain.messages import Message
 from freehold.ports.queue import Delivery, Disposition
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PUBLISHED = contains(b"ExpireHold")
 ACKED = contains(b"\x00\x3c\x00\x50")  # basic.ack
+CONSUMED = contains(b"\x00\x3c\x00\x14")  # basic.consume
 
 
 class Scene:
@@ -231,3 +232,14 @@ def test_a_queue_that_is_made_otherwise_is_unfit(scene: Scene) -> None:
     for act in (lambda: queue.publish([message(1)]), lambda: queue.receive(1, 0), queue.depth):
         with pytest.raises(QueueUnfit, match=r"exists and is made otherwise.*x-.*delete it"):
             act()
+
+
+def test_a_queue_without_a_leader_is_away_and_not_for_ever(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server answers nothing to a consumer then; the client closes the channel that was late."""
+    queue = scene.queue()
+    queue.publish([message(1)])
+    monkeypatch.setattr(link, "REQUEST_SECONDS", 0.3)
+    scene.proxy.cut_at(CONSUMED, Cut.AFTER_REPLY, reply=lambda _: False)
+    assert numbers(take(queue, 1)) == [1]  # over the second connection

@@ -60,8 +60,12 @@ def read_address(url: str, ca_file: str | None) -> Address:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port, parts = None, None, urlsplit("")
-    if parts.scheme not in PORTS or not host:
-        raise UsageError("a URL of RabbitMQ is amqp://HOST:PORT/VHOST or amqps://; yours is not")
+    # An @ behind the host means that a password was cut short there, and the rest would be told.
+    if parts.scheme not in PORTS or not host or "@" in parts.path + parts.query + parts.fragment:
+        raise UsageError(
+            "a URL of RabbitMQ is amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://..., user and "
+            "password in percent form; yours is not"
+        )
     return Address(
         host=host,
         port=port or PORTS[parts.scheme],

@@ -22,6 +22,7 @@ from aiormq.exceptions import (
     AMQPError,
     AuthenticationError,
     ChannelAccessRefused,
+    ChannelInvalidStateError,
     ChannelNotFoundEntity,
     DeliveryError,
     InvalidFrameError,
@@ -40,6 +41,7 @@ CLOSE_SECONDS = 3.0
 OPENED = "freehold"  # what the server's management calls the connection
 PIPELINE_MOST = 1_000  # messages under way at once; each is a task of the client until its confirm
 BLOCKED_SECONDS = 0.02  # looking whether the server has told us to stop takes no time unless it has
+POUR_SECONDS, POURS_MOST = 0.001, 20
 PERSISTENT = 2
 SHORT_MOST = 255  # bytes of a name, a routing key, a message id
 
@@ -172,12 +174,10 @@ class Link:
             if not self.is_lost:
                 raise
             raise self.lost() from None
-        except AMQPError:
-            if not self._connection.is_opened:
-                raise self.lost() from None
-            raise
-        except (RuntimeError, OSError):
-            # So the client says that a channel or connection was closed before it could ask.
+        except (AMQPError, OSError, RuntimeError) as error:
+            is_answer = isinstance(error, AMQPError) and self._connection.is_opened
+            if is_answer and not isinstance(error, ChannelInvalidStateError):
+                raise
             raise self.lost() from None
 
     async def aside(self) -> AbstractChannel:
@@ -252,12 +252,22 @@ class Link:
         self._consumes = False
         self._news.set()
 
-    async def wait(self, seconds: float) -> None:
-        """Wait until something arrived, the connection ended, or time is up."""
+    async def wait(self, seconds: float, count: int) -> None:
+        """Wait until something arrived, the connection ended, or time is up.
+
+        What pours in is let pour on, up to `count`: a batch of few costs as much as one of many.
+        """
         self._news.clear()
         if not self.arrived and self.consumes:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), seconds)
+        for _ in range(POURS_MOST):
+            before = len(self.arrived)
+            if not 0 < before < count:
+                break
+            await asyncio.sleep(POUR_SECONDS)
+            if len(self.arrived) == before:
+                break
 
     async def count(self, queue: str) -> int:
         """Count what waits in a queue, unsettled messages left out.

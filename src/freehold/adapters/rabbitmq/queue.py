@@ -153,7 +153,7 @@ class RabbitQueue:
         if not link.consumes:
             await self._consume(link)
             wait_seconds = max(wait_seconds, FIRST_SECONDS)
-        await link.wait(wait_seconds)
+        await link.wait(wait_seconds, max_count)
         if not link.consumes:
             raise link.lost()
         messages = [link.arrived.popleft() for _ in range(min(max_count, len(link.arrived)))]
