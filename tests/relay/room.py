@@ -104,9 +104,10 @@ class Room:
         checkpoint: Checkpoint | None = None,
         **answers: Callable[..., Any],
     ) -> Relayer:
-        """Return a relayer over all targets, each of which says what it is told to."""
+        """Follow the targets, and return a relayer over them; each says what it is told to."""
         crash = checkpoint or Onwards()
         own = ledger or self.place.ledger(crash)
+        self.open(own)
         lanes = [
             Lane(
                 self.forwarder(

@@ -108,6 +108,37 @@ def test_a_target_with_a_limit_is_left_alone_and_what_was_not_sent_spends_nothin
     assert batches == [3, 1, 1]
 
 
+@pytest.mark.parametrize("answer", [BUSY, REFUSED])
+def test_a_target_that_takes_nothing_is_not_thrown_its_backlog(room: Room, answer: Answer) -> None:
+    room.policies = [policy()]
+    room.add(range(600))
+    script = Script([answer])
+    relayer = room.relayer(shop=script)
+    seconds_between = []
+    for _ in range(8):
+        asked_count, seconds = script.asked_count, 0
+        while script.asked_count == asked_count:
+            room.place.advance(SECOND)
+            relayer.run_until_idle()
+            seconds += 1
+        seconds_between.append(seconds)
+    assert seconds_between == [1, 1, 1, 2, 4, 8, 16, 32]
+    untouched_count = room.forwards().count(("ready", 0))
+    assert untouched_count == 600 - len(room.place.table("forward_attempt", "event_id")) > 0
+    script.lines = []
+    room.place.advance(timedelta(minutes=1))
+    assert relayer.run_until_idle().delivered_count == 600
+
+
+def test_one_event_that_nobody_takes_delays_no_other(room: Room) -> None:
+    room.policies = [policy()]
+    relayer = room.relayer(shop=Script([BUSY]))
+    for number in range(3):
+        room.add([number])
+        relayer.run_until_idle()
+    assert room.forwards() == [("retrying", 1)] * 3
+
+
 def test_a_target_that_is_away_spends_nobodys_attempt_and_is_probed(room: Room) -> None:
     room.policies = [policy()]
     room.add(range(1, 6))
@@ -209,6 +240,7 @@ def test_a_paused_relay_neither_routes_nor_delivers(room: Room) -> None:
 
 def test_one_that_kills_its_relay_each_time_is_dead_in_the_end(room: Room) -> None:
     room.policies = [policy()]
+    room.open()
     room.add([1])
     ledger = room.place.ledger()
     route_once(ledger, room.policies, Onwards())

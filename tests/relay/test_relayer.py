@@ -154,11 +154,13 @@ def test_who_was_told_of_fewer_targets_leaves_events_to_others(room: Room) -> No
     """While a new configuration is rolled out, the old process must not decide who gets nothing."""
     room.policies = [policy("slow")]
     old = room.relayer()
+    room.policies = [policy("slow"), policy("fast")]
+    room.open()
     room.add([1])
     done = old.run_until_idle()
     assert done.routed.event_count == 0
+    assert done.routed.unknown == ("fast",)
     assert room.events() == {"pending": 1}
-    room.policies = [policy("slow"), policy("fast")]
     assert room.relayer().run_until_idle().delivered_count == 2
 
 

@@ -203,6 +203,7 @@ def _add(total: RelayPass, done: RelayPass) -> None:
         total.routed.event_count + done.routed.event_count,
         total.routed.forward_count + done.routed.forward_count,
         paused=done.routed.paused,
+        unknown=done.routed.unknown,
     )
     total.delivered_count += done.delivered_count
     total.failed_count += done.failed_count

@@ -1,7 +1,8 @@
 """Routing: works out once for each waiting event to which targets it is owed.
 
 *Invariants*: an event and what it owes are written in one transaction; events are claimed row by
-row, so that one whose transaction committed late is never passed over.
+row, so that one whose transaction committed late is never passed over; who does not know a target
+that others follow routes nothing, and nothing is owed to one that left.
 *Not here*: who wants what (`domain.forwards`).
 """
 
@@ -25,16 +26,20 @@ class Routed:
     Attributes:
         full: there may be more at once.
         paused: people paused the relay.
+        unknown: active targets that this process was not told of; it leaves all events to others.
     """
 
     event_count: int = 0
     forward_count: int = 0
     full: bool = False
     paused: bool = False
+    unknown: tuple[str, ...] = ()
 
 
 def route_once(ledger: Ledger, targets: Collection[TargetPolicy], checkpoint: Checkpoint) -> Routed:
     """Route a batch of events in one transaction.
+
+    Targets are read behind the claim: whoever follows a target before an event is written is seen.
 
     Again: routes what is left.
     Crash: the batch is routed whole, or not at all.
@@ -48,7 +53,12 @@ def route_once(ledger: Ledger, targets: Collection[TargetPolicy], checkpoint: Ch
         if is_paused(tx):
             return Routed(paused=True)
         events = tx.relay.claim_unrouted(limit)
-        forward_count = tx.relay.route(events, owed(targets, events)) if events else 0
+        active = {one.name for one in tx.relay.targets() if one.active} if events else set()
+        unknown = sorted(active - {one.name for one in targets})
+        if unknown:
+            return Routed(unknown=tuple(unknown))
+        known = [one for one in targets if one.name in active]
+        forward_count = tx.relay.route(events, owed(known, events)) if events else 0
         if events:
             checkpoint.reach(Boundary.EVENTS_ROUTED)
     return Routed(len(events), forward_count, full=len(events) == limit)
