@@ -17,6 +17,7 @@ from freehold.domain.retries import FailureClass, RetryPolicy
 WAIT_MOST = timedelta(hours=1)  # whatever a target asks for
 PROBE_FIRST = timedelta(seconds=1)
 PROBE_MOST = timedelta(seconds=60)
+FAILURES_BORNE = 10  # without one delivery between; one event that nobody takes has fewer attempts
 LEASE_ROOM = timedelta(seconds=30)  # beside what handing over may take
 
 
@@ -72,6 +73,23 @@ def is_used_up(retry: RetryPolicy, spent_count: int) -> bool:
 def probe_after(failure_count: int) -> timedelta:
     """Return how long a target that is away is left alone, by its failures so far, from 1."""
     return min(PROBE_FIRST * int(2 ** min(failure_count - 1, 10)), PROBE_MOST)
+
+
+def failing_wait(
+    failing_since: datetime | None, failure_count: int, now: datetime
+) -> timedelta | None:
+    """Return how long a target that answers, but takes nothing, is left alone; None: not yet.
+
+    It is as long again as it has failed, so that its backlog is not thrown at it and no more than a
+    few of its events spend attempts.
+
+    Args:
+        failure_count: since its last delivery, with those that were heard now.
+    """
+    if failure_count < FAILURES_BORNE:
+        return None
+    failed_for = timedelta(0) if failing_since is None else now - failing_since
+    return min(max(failed_for, PROBE_FIRST), PROBE_MOST)
 
 
 def lease_for(seconds_most: float) -> timedelta:

@@ -192,7 +192,7 @@ class Relayed:
             self.away.pop(name, None)
             self.paused.pop(name, None)
             if claimed.end is ClaimEnd.AWAY:
-                self.away[name] = _until("it cannot be reached", claimed.until)
+                self.away[name] = _until("it takes nothing", claimed.until)
             elif claimed.end is ClaimEnd.PAUSED and not self.is_paused:
                 self.paused[name] = _until("it is paused", claimed.until)
 

@@ -19,6 +19,7 @@ from freehold.domain.errors import TargetAway
 from freehold.domain.forwards import ForwardState, TargetPolicy
 from freehold.domain.forwards_next import (
     asked_wait,
+    failing_wait,
     is_used_up,
     lease_for,
     pauses_itself,
@@ -205,11 +206,13 @@ class Forwarder:
         return probe_at
 
     def _wait(self, tx: Transaction, heard: Heard) -> timedelta | None:
-        if heard.away is None:
-            asked = heard.wait_seconds
-            return None if asked is None else asked_wait(asked)
+        if heard.away is None and heard.wait_seconds:
+            return asked_wait(heard.wait_seconds)
         state = self._state(tx)
-        return probe_after(1 if state is None else state.failure_count + 1)
+        failed = heard.failed_count + (0 if state is None else state.failure_count)
+        if heard.away is not None:
+            return probe_after(failed)
+        return failing_wait(None if state is None else state.failing_since, failed, tx.now)
 
     def _pause(self, tx: Transaction, heard: Heard) -> bool:
         """Pause the target where it wants nothing more, or fails for too long."""
