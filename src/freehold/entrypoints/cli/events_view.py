@@ -177,7 +177,8 @@ def _when(one: SeenForward, target: TargetState, now: datetime) -> str:
         return "[red]never: not configured[/]"
     if target.is_paused(now):
         return "[red]not while it is paused[/]"
-    return f"in {span(one.available_at - now)}" if one.available_at > now else "now"
+    at = one.available_at if target.probe_at is None else max(one.available_at, target.probe_at)
+    return f"in {span(at - now)}" if at > now else "now"
 
 
 def _one_line(text: str) -> str:

@@ -115,9 +115,11 @@ def _told(one: TargetFigures, now: datetime) -> str | None:
         return f"is paused since {state.paused_at:%Y-%m-%d %H:%M:%S} UTC {pause_of(state)}"
     if state.failing_since is None or not state.active:
         return None
-    again = (
-        "" if state.probe_at is None else f"; it is tried again at {state.probe_at:%H:%M:%S} UTC"
-    )
+    again = ""
+    if state.probe_at is not None:
+        waits = state.probe_at > now
+        when = f"at {state.probe_at:%H:%M:%S} UTC" if waits else "as soon as a relay is free"
+        again = f"; it is tried again {when}"
     since = span(now - state.failing_since)
     return (
         f"has failed for {since}, {state.failure_count:,} times without a delivery between{again}"
