@@ -199,7 +199,10 @@ def test_a_server_without_jetstream_is_unfit(stream: str) -> None:
         server.remove()
 
 
-@pytest.mark.parametrize("url", ["http://h", "nats://", "nats://h:port", "nats://a,h"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://h", "nats://", "nats://h:port", "nats://a,h", "nats://a:12/s@h", "nats://a:12#s@h"],
+)
 def test_what_is_no_url_of_nats_is_a_mistake(url: str) -> None:
     with pytest.raises(UsageError, match="a URL of NATS is"):
         NatsQueue(url=url, name="x")

@@ -84,7 +84,10 @@ def test_a_server_of_another_kind_is_away(queue_name: str, rabbit_server: Rabbit
         depth(url, queue_name)
 
 
-@pytest.mark.parametrize("url", ["http://h", "amqp://", "amqp://h:port", "amqp://a:b:c@"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://h", "amqp://", "amqp://h:port", "amqp://a:b:c@", "amqp://a:12/s@h", "amqp://a:12?s@h"],
+)
 def test_what_is_no_url_of_rabbitmq_is_a_mistake(url: str) -> None:
     with pytest.raises(UsageError, match="a URL of RabbitMQ is"):
         RabbitQueue(url=url, name="x")

@@ -115,6 +115,19 @@ def test_what_is_shown_has_neither_secrets_nor_keys_of_other_kinds() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "url", "expected"),
+    [
+        ("rabbitmq", "amqp://f:2024,s3cret@mq.test/v", "amqp://***@mq.test/***"),
+        ("nats", "nats://f:p@n1.test, tls://n2.test", "nats://***@n1.test,tls://n2.test"),
+    ],
+)
+def test_a_password_with_a_comma_is_shown_in_no_part(kind: str, url: str, expected: str) -> None:
+    loaded(f'[queue]\nkind = "{kind}"\nurl = "{url}"')
+    shown = {one.name: one.value for one in settings_of(*read_settings(None, {}))}
+    assert shown["queue.url"] == expected
+
+
+@pytest.mark.parametrize(
     ("table", "expected"),
     [
         ('kind = "kafka"\nurl = "x"', "queue.kind must be one of rabbitmq, nats."),
@@ -123,6 +136,10 @@ def test_what_is_shown_has_neither_secrets_nor_keys_of_other_kinds() -> None:
         (
             'kind = "rabbitmq"\nurl = "amqp://f:s3cret/@mq"',
             "queue.url is no URL: the port must be a number",
+        ),
+        (
+            'kind = "rabbitmq"\nurl = "amqp://f:12/s3cret@mq"',
+            "queue.url is no URL: the port must be a number, and any of / ? # @",
         ),
         ('kind = "rabbitmq"\nurl = "amqp://"', "queue.url names no host."),
         (

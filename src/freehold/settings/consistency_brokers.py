@@ -98,7 +98,8 @@ def _urls(place: str, text: str | None, kind: str, schemes: tuple[str, ...]) -> 
 
 def _url(place: str, url: str, schemes: tuple[str, ...]) -> Iterator[Finding]:
     parts = _parts(url)
-    if parts is None:
+    # An @ behind the host means that a password was cut short there.
+    if parts is None or "@" in parts.path + parts.query + parts.fragment:
         yield Finding(
             place,
             "is no URL: the port must be a number, and any of / ? # @ : [ ] in a password must be "

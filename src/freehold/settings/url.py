@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
 SCHEMES = ("sqlite", "postgresql", "postgres")
 MASK = "***"
 _SECRETS = ("password", "sslpassword")
+_BETWEEN_URLS = re.compile(r",(?=\s*[a-z]+://)")
 
 
 def check_url(url: str) -> str:
@@ -79,9 +81,10 @@ def _masked_query(query: str) -> str:
 def masked_address(text: str) -> str:
     """Return scheme and host of the URLs of a broker or webhook; the mask for all else in them.
 
-    Path and query of a webhook are often as good as a password.
+    Path and query of a webhook are often as good as a password. A comma parts URLs only where
+    another one begins behind it, since a password may hold one.
     """
-    return ",".join(_scheme_and_host(one.strip()) for one in text.split(","))
+    return ",".join(_scheme_and_host(one.strip()) for one in _BETWEEN_URLS.split(text))
 
 
 def _scheme_and_host(url: str) -> str:

@@ -63,9 +63,12 @@ def _read(url: str) -> Address:
         host, port = parts.hostname, parts.port or PORT
     except ValueError:
         host, parts, port = None, urlsplit(""), PORT
-    if parts.scheme not in {"nats", "tls"} or not host:
+    # An @ behind the host means that a password was cut short there, and the rest would be told.
+    is_cut = "@" in parts.path + parts.query + parts.fragment
+    if parts.scheme not in {"nats", "tls"} or not host or is_cut:
         raise UsageError(
-            "a URL of NATS is nats://HOST:PORT or tls://HOST:PORT; one of yours is not"
+            "a URL of NATS is nats://USER:PASSWORD@HOST:PORT or tls://..., user and password in "
+            "percent form; one of yours is not"
         )
     credentials = parse_qs(parts.query).get("credentials", [None])[0]
     if credentials is not None and find_spec("nkeys") is None:
