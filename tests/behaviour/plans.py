@@ -62,6 +62,8 @@ def _walk(node: Any) -> Iterator[str]:
             if node["Node Type"].startswith("Index") and "Index Cond" not in node:
                 yield f"all of {node['Index Name']}"
         yield from node.get("Conflict Arbiter Indexes", ())
+        if node.get("Node Type") == "Bitmap Index Scan":
+            yield f"a bitmap of {node['Index Name']}"
         if "Sort" in node.get("Node Type", ""):
             yield "a sort"
         if node.get("Node Type") == "Seq Scan":

@@ -58,6 +58,7 @@ SQLITE = {
     "waiting_page": {"freehold_outbox_pending"},
     "publish_ended": {"rowid of e", "sqlite_autoindex_freehold_forward_1"},
 }
+IN_ORDER = ("claim_unrouted", "claim_forwards", "ended_forward_leases", "waiting_page")
 KINDS = {"nested loops": "nestloop", "hash": "hashjoin", "merge": "mergejoin"}
 
 
@@ -85,6 +86,9 @@ def assert_by_index(place: Place, plans: Plans) -> None:
     assert not {n: (want, plans[n]) for n, want in wanted.items() if not want <= plans[n]}
     if place.dialect == "postgres":
         assert not {n: plans[n] for n, names in ONE_OF.items() if not plans[n] & names}
+    # A page in order, not one out of all that waits.
+    bitmaps = {f"a bitmap of {name}" for name in (*grown_names(place), "forward_leased_until")}
+    assert not {n: plans[n] & bitmaps for n in IN_ORDER if plans[n] & bitmaps}
     grown = {f"all of {name}" for name in grown_names(place)}
     # A page of unrouted events begins at the first entry of its index, and ends at its limit.
     begins = {"claim_unrouted"}

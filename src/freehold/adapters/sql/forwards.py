@@ -27,6 +27,7 @@ class SqlForwards:
 
     def find_stuck(self, target: str, limit: int, *, waiting: bool = False) -> Sequence[int]:
         """Return ids of events that are dead at a target, in id order."""
+        self._sql.rows("read_in_order")
         rows = self._sql.rows("find_dead_forwards", target=target, limit=limit)
         if waiting and len(rows) < limit:
             what = {"target": target, "limit": limit - len(rows)}

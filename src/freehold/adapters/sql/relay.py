@@ -32,6 +32,7 @@ class SqlRelay(SqlTargets):
 
     def claim_unrouted(self, limit: int) -> Sequence[EventHead]:
         """Lock waiting events whose targets are not worked out."""
+        self._sql.rows("read_in_order")
         return [EventHead(*row) for row in self._sql.rows("claim_unrouted", limit=limit)]
 
     def route(self, events: Sequence[EventHead], owed: Sequence[tuple[int, str]]) -> int:
@@ -50,6 +51,7 @@ class SqlRelay(SqlTargets):
 
     def publish_finished(self, after_id: int, limit: int) -> Finished:
         """Publish waiting events of which nothing is owed any more."""
+        self._sql.rows("read_in_order")
         rows = self._sql.rows("waiting_page", after_id=after_id, limit=limit)
         ids = [row[0] for row in rows]
         return Finished(self._publish(ids), ids[-1] if len(ids) == limit else 0)
@@ -58,6 +60,7 @@ class SqlRelay(SqlTargets):
 
     def claim(self, target: str, limit: int, lease: timedelta) -> Sequence[ClaimedForward]:
         """Lease what a target is owed and is available."""
+        self._sql.rows("read_in_order")
         rows = self._sql.rows("claim_forwards", target=target, limit=limit, now=self._now)
         orphans = [row[0] for row in rows if row[4] is None]
         if orphans:
@@ -105,6 +108,7 @@ class SqlRelay(SqlTargets):
 
     def take_back(self, limit: int) -> int:
         """Make forwards ready whose leases are over."""
+        self._sql.rows("read_in_order")
         rows = self._sql.rows("ended_forward_leases", now=self._now, limit=limit)
         ends = [(row[0], row[1]) for row in rows]
         self._sql.many("take_back_forwards", ends, reason=LOST, now=self._now)

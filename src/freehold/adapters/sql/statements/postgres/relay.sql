@@ -1,3 +1,10 @@
+-- name: read_in_order
+-- Purpose: keep the planner from gathering all that waits and sorting it, which costs by what waits;
+--          statistics from before a backlog make that look cheap.
+-- Caller: adapters.sql.relay and forwards, before what takes the first of many
+-- Index: none
+select set_config('enable_bitmapscan', 'off', true)
+
 -- name: claim_unrouted
 -- Purpose: lock waiting events whose targets are not worked out, passing over those of others.
 -- Caller: adapters.sql.relay, once a batch

@@ -1,3 +1,10 @@
+-- name: read_in_order
+-- Purpose: keep the planner from gathering all that waits and sorting it.
+-- Differs: nothing to do; an index is read in its order.
+-- Caller: adapters.sql.relay and forwards, before what takes the first of many
+-- Index: none
+select 1
+
 -- name: claim_unrouted
 -- Purpose: read waiting events whose targets are not worked out.
 -- Differs: no row locks; the transaction is the only writer.
