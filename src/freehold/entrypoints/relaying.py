@@ -28,7 +28,7 @@ from freehold.settings import Settings
 
 T = TypeVar("T")
 
-CLOSE_SECONDS = 5.0  # saying good-bye is a courtesy
+CLOSE_SECONDS = 5.0  # of all targets together: saying good-bye is a courtesy
 LOOK_SECONDS_LEAST = 0.02  # the first wait after a pass without anything to do; then it doubles
 UNDER_WAY_SECONDS = 0.1  # a hand-over wakes its own target only; others are looked at after this
 
@@ -76,12 +76,13 @@ class Crew:
     hands: Sequence[OwnThread]
 
     def close(self) -> None:
-        """Settle what is under way, and end connections and threads."""
+        """Settle what is under way, and end connections and threads, all at the same time."""
         try:
             self.relayer.finish()
         finally:
-            for one, hand in zip(self.aimed, self.hands, strict=True):
-                wait([hand.submit(one.target.close)], CLOSE_SECONDS)
+            pairs = zip(self.aimed, self.hands, strict=True)
+            wait([hand.submit(one.target.close) for one, hand in pairs], CLOSE_SECONDS)
+            for hand in self.hands:
                 hand.end()
 
 
