@@ -53,7 +53,7 @@ class DeliveriesHandled(Event):
 
 @dataclass(frozen=True, slots=True)
 class QueueLost(Event):
-    """A loop cannot use the broker and tries again; workers ask the ledger meanwhile.
+    """A loop cannot use the broker and tries again; `freehold doctor` says why, workers ask the ledger.
 
     Attributes:
         error: the kind of trouble.
