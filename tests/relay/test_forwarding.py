@@ -130,6 +130,41 @@ def test_a_target_that_takes_nothing_is_not_thrown_its_backlog(room: Room, answe
     assert relayer.run_until_idle().delivered_count == 600
 
 
+def test_an_event_at_which_the_targets_code_raises_costs_no_other_an_attempt(room: Room) -> None:
+    room.policies = [policy()]
+    room.add(range(1, 14))
+
+    def touchy(parcels: Sequence[Parcel]) -> Sequence[Answer]:
+        if any(b'"key":"5"' in one.body for one in parcels):
+            raise ZeroDivisionError
+        return accepting(parcels)
+
+    done = room.relayer(shop=touchy).run_until_idle()
+    assert (done.delivered_count, done.failed_count) == (12, 1)
+    assert room.forwards()[4] == ("retrying", 1)
+
+
+def test_a_target_that_leaves_while_its_code_raises_spends_only_what_was_tried(room: Room) -> None:
+    room.policies = [policy()]
+    room.add(range(1, 5))
+    script = Script([ZeroDivisionError(), ZeroDivisionError(), ZeroDivisionError(), AWAY])
+    ledger = room.open().place.ledger()
+    route_once(ledger, room.policies, Onwards())
+    room.forwarder(ledger, answers=script).step()
+    assert room.forwards() == [("retrying", 1), *[("ready", 0)] * 3]
+
+
+def test_a_target_whose_code_raises_at_everything_is_not_asked_for_ever(room: Room) -> None:
+    room.policies = [policy()]
+    room.add(range(100))
+    script = Script([ZeroDivisionError()])
+    ledger = room.open().place.ledger()
+    route_once(ledger, room.policies, Onwards())
+    room.forwarder(ledger, answers=script).step()
+    assert script.asked_count <= 3 * (100).bit_length()
+    assert room.forwards() == [("retrying", 1)] * 100
+
+
 def test_one_event_that_nobody_takes_delays_no_other(room: Room) -> None:
     room.policies = [policy()]
     relayer = room.relayer(shop=Script([BUSY]))

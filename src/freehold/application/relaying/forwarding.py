@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from freehold.application.relaying.hearing import Heard, parcel_of, rest_of
+from freehold.application.relaying.handing import hand_over
+from freehold.application.relaying.hearing import Heard, rest_of
 from freehold.application.relaying.routing import is_paused
-from freehold.domain.errors import TargetAway
 from freehold.domain.forwards import ForwardState, TargetPolicy
 from freehold.domain.forwards_next import (
     asked_wait,
@@ -156,13 +156,7 @@ class Forwarder:
         Whatever the target's code raises is an answer: it must not end the process with the batch
         in hand, again and again.
         """
-        parcels = [parcel_of(one) for one in forwards]
-        try:
-            heard = Heard.of(self.target.deliver(parcels), len(parcels))
-        except TargetAway as error:
-            heard = Heard(away=str(error))
-        except Exception as error:  # noqa: BLE001 -- it is written down with each forward
-            heard = Heard.broken(type(error).__name__, len(parcels))
+        heard = hand_over(self.target, forwards)
         self.checkpoint.reach(Boundary.PARCELS_DELIVERED)
         return heard
 
