@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from freehold.adapters.sql.events import bounds
-from freehold.adapters.sql.relay import REASON_LENGTH
 from freehold.adapters.sql.session import Runner
+from freehold.adapters.sql.targets import writable
 from freehold.domain.forwards import EventHead
 from freehold.ports.forwards import ReplayAsked, ReplayPage
 
@@ -45,7 +45,7 @@ class SqlForwards:
         self, target: str, event_ids: Sequence[int], reason: str, *, waiting: bool = False
     ) -> Sequence[int]:
         """Set dead forwards aside."""
-        what = {"ids": list(event_ids), "target": target, "reason": reason[:REASON_LENGTH]}
+        what = {"ids": list(event_ids), "target": target, "reason": writable(reason)}
         self._sql.rows("lock_events", ids=list(event_ids))
         rows = self._sql.rows("discard_forwards", **what, waiting=waiting, now=self._now)
         done = sorted(row[0] for row in rows)

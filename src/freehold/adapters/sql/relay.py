@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from freehold.adapters.sql.session import Row
-from freehold.adapters.sql.targets import SqlTargets
+from freehold.adapters.sql.targets import SqlTargets, writable
 from freehold.domain.events import Event, EventType
 from freehold.domain.forwards import EventHead, ForwardState
 from freehold.domain.retries import FailureClass
@@ -22,7 +22,6 @@ from freehold.ports.relay import ClaimedForward, Finished, Handed
 LOST = "whoever had it in hand was killed or stopped, and so was the answer"
 LOST_CODE = "lease ended"
 ORPHANED = "its event was removed"
-REASON_LENGTH = 500  # characters; evidence, not an archive
 
 
 class SqlRelay(SqlTargets):
@@ -172,8 +171,8 @@ def _attempt_row(one: Handed) -> Row:
 
 
 def _cut(text: str | None) -> str | None:
-    """Cut a text to the length that is kept; NUL cannot be stored."""
-    return None if text is None else text.replace("\x00", "")[:REASON_LENGTH]
+    """Cut what a target said, where it said something."""
+    return None if text is None else writable(text)
 
 
 def _object(value: Any) -> dict[str, str | None]:

@@ -12,6 +12,8 @@ from freehold.domain.forwards import TargetKind
 from freehold.domain.names import digest, pack
 from freehold.ports.relay import TargetState
 
+REASON_LENGTH = 500  # characters; evidence, not an archive
+
 
 class SqlTargets:
     """Targets and pauses inside one transaction."""
@@ -67,7 +69,7 @@ class SqlTargets:
         self, target: str, reason: str, *, by: str | None = None, until: datetime | None = None
     ) -> int | None:
         """Begin a pause."""
-        what = {"name": target, "reason": reason, "by": by, "until": until}
+        what = {"name": target, "reason": writable(reason), "by": by, "until": until}
         rows = self._sql.rows("begin_target_pause", **what, now=self._now)
         return rows[0][0] if rows else None
 
@@ -95,3 +97,8 @@ class SqlTargets:
             now=self._now,
         )
         return bool(written)
+
+
+def writable(text: str) -> str:
+    """Cut what was said to what is kept, and can be: no NUL, and no half of a character."""
+    return text[:REASON_LENGTH].replace("\x00", "").encode("utf-8", "replace").decode()

@@ -68,6 +68,22 @@ class ForwardsContract:
         assert [one.event_id for one in claim(ledger)] == [2]
         assert forward_rows(ground, "state")[0] == ("discarded",)
 
+    def test_whatever_a_target_says_can_be_written(self, ground: Ground) -> None:
+        """Or what was heard could never be settled, and would be handed over for ever."""
+        ledger = ground.open()
+        owe(ground, ledger, [1], SHOP)
+        (one,) = claim(ledger)
+        words = "\x00bad \ud800" + 600 * "x"
+        said = (FailureClass.BROKEN, words, words)
+        settle(ledger, Handed(one, ForwardState.DEAD, None, *said))
+        with ledger.transaction() as tx:
+            assert tx.relay.pause("shop", words) is not None
+            pause = tx.relay.targets()[0]
+        kept = ("bad ?" + 600 * "x")[:499]
+        assert [row["reason"] for row in ground.back.rows("forward")] == [kept]
+        (row,) = ground.back.rows("forward_attempt")
+        assert (row["code"], row["reason"], pause.pause_reason) == (kept, kept, kept)
+
     def test_a_renewed_lease_lasts_longer(self, ground: Ground) -> None:
         ledger = ground.open()
         owe(ground, ledger, [1, 2], SHOP)
