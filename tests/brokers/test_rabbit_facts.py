@@ -13,9 +13,11 @@ from freehold.ports.queue import Disposition
 from freehold.testing.contracts.queue import message, take
 from tests.brokers.rabbit_door import RabbitDoor
 from tests.brokers.rabbit_server import READER, USER, VHOST, RabbitServer
+from tests.e2e.command import freehold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from freehold.ports.queue_facts import QueueFacts
 
@@ -81,6 +83,24 @@ def test_who_cannot_be_reached_is_away(rabbit_server: RabbitServer, queue_name: 
         with pytest.raises(QueueAway) as told:
             look(rabbit_server, queue_name, **how)
         assert "s3cret" not in str(told.value)
+
+
+def test_the_command_shows_what_it_found_and_no_password(
+    rabbit_server: RabbitServer, queue_name: str, tmp_path: Path
+) -> None:
+    database = f'[database]\nurl = "sqlite:///{tmp_path}/h.db"\n'
+    config = f'[queue]\nkind = "rabbitmq"\nname = "{queue_name.replace(".", "-")}"\nurl = "{{}}"\n'
+    (tmp_path / "freehold.toml").write_text(database + config.format(rabbit_server.url))
+    (tmp_path / "h.db").touch(0o600)
+    sound = freehold("doctor", cwd=tmp_path)
+    assert sound.code == 0
+    assert "ok\tbroker\t-\tqueue\tRabbitMQ 3." in sound.out
+    wrong = config.format(rabbit_server.url_of("holder:wr0ng"))
+    (tmp_path / "freehold.toml").write_text(database + wrong)
+    ended = freehold("doctor", cwd=tmp_path)
+    assert ended.code == 3
+    assert "refuse\tbroker-unfit\t-\tqueue\t" in ended.out
+    assert "wr0ng" not in ended.out + ended.err
 
 
 @pytest.mark.proof
