@@ -43,11 +43,6 @@ def with_due(more: str) -> str:
     return CART.replace(DUE, DUE.replace(" }", f", {more} }}"))
 
 
-def test_b10_events_have_no_target_yet(tmp_path: Path) -> None:
-    toml = CART + '[events]\ntarget = "https://example.org/hook"\n'
-    assert refusal(tmp_path, toml).startswith("events is unknown")
-
-
 @pytest.mark.parametrize("key", ["base", "plus", "closed_days"])
 def test_b16_a_due_is_never_computed(tmp_path: Path, key: str) -> None:
     sentence = refusal(tmp_path, with_due(f'{key} = "x"'))

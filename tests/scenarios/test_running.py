@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from freehold.adapters.system import Onwards, StopRequest, SystemClock
+from freehold.application.relaying.forwarding import Forwarder
+from freehold.application.relaying.relayer import Lane, Relayer
 from freehold.application.status import status
+from freehold.domain.forwards import TargetKind, TargetPolicy
 from freehold.domain.pauses import Role
 from freehold.entrypoints.service import Service
 from freehold.ports.ledger import RuleCondition
 from freehold.ports.system import Boundary
 from freehold.ports.telemetry import BatchFinished, DatabaseTrouble
+from freehold.testing.clock import SteadyDice
+from freehold.testing.postbox import Postbox, accepting
 from tests.scenarios.shop import (
     CART,
     GIVE_BACK,
@@ -29,6 +34,9 @@ from tests.scenarios.shop import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from freehold.ports.target import Answer, Parcel
     from freehold.ports.telemetry import Event
     from tests.stage import Stage
 
@@ -199,6 +207,33 @@ def test_b10_customer_code_that_raises_leaves_no_hold_between_two_states(stage: 
     message = stage.host.run(f"select state, failure_message from {stage.prefix}operation")
     assert message[0][0] == "dead"
     assert "stock_sane" in message[0][1]
+
+
+def test_b10_a_publisher_that_raises_leaves_the_hold_done_and_the_event_to_be_sent(
+    stage: Stage,
+) -> None:
+    """The release is committed before anyone is told, and whoever raises is asked again."""
+    open_shop(stage)
+    ledger, policy = stage.ledger(), TargetPolicy("crm", TargetKind.WEBHOOK)
+    with ledger.transaction() as tx:
+        tx.relay.follow_targets([(policy.name, policy.kind)])
+    add(stage, held(1))
+    stage.drain()
+
+    def raising(_: Sequence[Parcel]) -> Sequence[Answer]:
+        assert statuses(stage) == {1: "expired"}
+        raise ZeroDivisionError
+
+    box = Postbox(stage.folder / "crm.txt", raising)
+    forwarder = Forwarder(ledger, box, policy, Onwards(), SteadyDice())
+    relayer = Relayer(ledger, [Lane(forwarder)], Onwards())
+    assert relayer.run_until_idle().failed_count == 1
+    box.answers = accepting
+    stage.advance(hours=1)
+    relayer.run_until_idle()
+    assert [*box.arrived().values()] == [1]
+    assert stage.ends() == {"expired": 1}
+    assert stage.audit() == {}
 
 
 def test_b11_a_table_full_of_old_rows_waits_for_a_person(stage: Stage) -> None:
