@@ -10,7 +10,7 @@ import pytest
 
 from freehold.application.pauses import begin_pause
 from freehold.application.supply import Hints, Supply
-from freehold.domain.errors import QueueAway
+from freehold.domain.errors import QueueAway, QueueUnfit
 from freehold.domain.pauses import Pause, Role
 from freehold.domain.rules import Mode
 from freehold.ports.telemetry import Event, HintsMissing, QueueFound, QueueLost
@@ -71,6 +71,11 @@ def test_until_the_broker_answers_and_after_it_is_lost_the_ledger_is_asked(desk:
     found, lost = QueueFound("deliveries"), QueueLost("deliveries", "QueueAway")
     assert desk.told == [found, lost, found]
     assert desk.lost_count == 1
+
+
+def test_what_a_person_has_to_mend_at_the_broker_is_told_in_words(desk: Desk) -> None:
+    desk.hints.lost(QueueUnfit("no right to read the queue"))
+    assert desk.told == [QueueLost("deliveries", "QueueUnfit", "no right to read the queue")]
 
 
 def test_what_nobody_names_for_a_sweep_is_worked_and_told_once(desk: Desk) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from freehold.domain.errors import QueueUnfit
 from freehold.domain.pauses import Role
 from freehold.domain.rules import Mode, Rule
 from freehold.ports.ledger import Ledger
@@ -55,7 +56,9 @@ class Hints:
         """Note that the broker cannot be used; told once, until it answers again."""
         if self.is_reachable is not False:
             self.is_reachable = False
-            self.telemetry.tell(QueueLost(self.loop, type(error.__cause__ or error).__name__))
+            kind = type(error.__cause__ or error).__name__
+            reason = str(error) if isinstance(error, QueueUnfit) else None
+            self.telemetry.tell(QueueLost(self.loop, kind, reason))
             self.on_lost()
 
     def are_quiet(self) -> bool:

@@ -53,16 +53,18 @@ class DeliveriesHandled(Event):
 
 @dataclass(frozen=True, slots=True)
 class QueueLost(Event):
-    """A loop cannot use the broker and tries again; `freehold doctor` says why, workers ask the ledger.
+    """A loop cannot use the broker and tries again; workers ask the ledger.
 
     Attributes:
         error: the kind of trouble.
+        reason: what a person has to mend there, such as a right; None where it may pass by itself.
     """
 
     name: ClassVar[str] = "queue lost"
     usual_level: ClassVar[Level] = Level.WARNING
     loop: str
     error: str
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

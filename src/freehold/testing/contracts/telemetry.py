@@ -80,7 +80,7 @@ EXAMPLES: Sequence[Event] = (
     Pruned({"record": 12}, left=True),
     Dispatched("cart", 500, 1),
     DeliveriesHandled(500, 1, 2, 1),
-    QueueLost("dispatch", "QueueAway"),
+    QueueLost("dispatch", "QueueUnfit", HOSTILE),
     QueueFound("deliveries"),
     HintsMissing("cart"),
     TenantsSynced(12, 1, 0, 0, 1),
@@ -93,7 +93,7 @@ EXAMPLES: Sequence[Event] = (
     SummaryEnded(HOSTILE, "2031-05-05", 1, "accepted", 812, 64, 157),
     SummaryWithheld(HOSTILE, "2031-05-05", "budget"),
     EventsForwarded("shop", 12, 2, 1),
-    TargetUnreachable("shop", NOW),
+    TargetUnreachable("shop", NOW, "NATS at mq:4222 cannot be reached"),
     TargetPaused("shop"),
     TargetResumed("shop"),
 )
