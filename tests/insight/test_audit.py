@@ -354,6 +354,26 @@ def test_a_pause_that_is_over_excuses_no_event(shop: Shop, table: str, until: st
     assert found_of_events(shop) == ({Check.EVENTS_LEAVE} if is_over else set())
 
 
+def test_an_event_gets_the_promised_time_once_it_can_leave_again(shop: Shop) -> None:
+    """A pause that ended, or a target that is back, has not broken a promise a moment later."""
+    shop.run(TARGET, WAITS, owed("ready"))
+    for why in (
+        (
+            "insert into {s}target_pause (target, reason, paused_at, ended_at)"
+            f" values ('shop', 'w', {LONG_AGO}, @)"
+        ),
+        (
+            "insert into {s}pause (role, paused_by, reason, paused_at, ended_at)"
+            f" values ('relay', 'ann', 'w', {LONG_AGO}, @)"
+        ),
+        "update {s}target set changed_at = @",
+    ):
+        for ended_at, found in ((FAR, set()), (LONG_AGO, {Check.EVENTS_LEAVE})):
+            shop.run(why.replace("@", ended_at))
+            assert found_of_events(shop) == found
+            shop.run("delete from {s}target_pause", "delete from {s}pause")
+
+
 def test_an_event_that_left_is_owed_again_only_when_it_is_told_again(shop: Shop) -> None:
     left = f"update {{s}}outbox set state = 'published', published_at = {FAR} {ENDED}"
     shop.run(TARGET, left, owed("dead"))

@@ -33,7 +33,7 @@ OF_THE_RELAY: tuple[tuple[str, str, str], ...] = (
             " union all select 'event ' || f.event_id || ' is ' || f.state || ' for ' || f.target"
             " || ' since ' || f.available_at from {s}forward f join {s}target t on t.name = f.target"
             " where f.state in ('ready', 'retrying') and f.available_at < :promised"
-            " and t.failing_since is null and not exists (select 1 from {s}target_pause p"
+            " and t.active and t.failing_since is null and not exists (select 1 from {s}target_pause p"
             " where p.target = f.target and p.ended_at is null"
             " and (p.paused_until is null or p.paused_until > :promised))"
         ),

@@ -142,8 +142,9 @@ limit :limit
 
 -- name: event_not_leaving
 -- Purpose: find events that could have left within the promise: nobody worked out who gets them,
---          nothing is owed of them any more, or a target waits for them that is neither paused nor
---          failing. A pause that is over by its own end keeps its row, and is none. What is dead for a target waits for a person.
+--          nothing is owed of them any more, or a target waits for them that was neither paused nor
+--          failing, nor changed, within it. A pause that is over by its own end keeps its row, and
+--          is none. What is dead for a target waits for a person.
 -- Caller: adapters.sql.audit
 -- Index: outbox_pending, the primary key of forward
 select e.rule, e.hold_key, e.operation_id, 'the event ' || e.id || ' waits since ' || e.at
@@ -151,7 +152,7 @@ from {s}outbox e
 where e.state = 'pending' and e.rule = :rule and e.at < :promised_before
   and not exists (select 1 from {s}pause p
                   where p.role = 'relay' and p.rule is null and p.tenant is null
-                    and p.ended_at is null
+                    and (p.ended_at is null or p.ended_at >= :promised_before)
                     and (p.paused_until is null or p.paused_until > :promised_before))
   and (e.routed_at is null
        or not exists (select 1 from {s}forward o
@@ -159,8 +160,10 @@ where e.state = 'pending' and e.rule = :rule and e.at < :promised_before
        or exists (select 1 from {s}forward f join {s}target t on t.name = f.target
                   where f.event_id = e.id and f.state in ('ready', 'retrying')
                     and f.available_at < :promised_before and t.active and t.failing_since is null
+                    and t.changed_at < :promised_before
                     and not exists (select 1 from {s}target_pause q
-                                    where q.target = t.name and q.ended_at is null
+                                    where q.target = t.name
+                                      and (q.ended_at is null or q.ended_at >= :promised_before)
                                       and (q.paused_until is null
                                            or q.paused_until > :promised_before))))
 limit :limit
