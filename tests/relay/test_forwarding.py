@@ -14,6 +14,7 @@ from freehold.application.relaying.routing import route_once
 from freehold.domain.errors import TargetAway
 from freehold.domain.pauses import Pause, Role
 from freehold.ports.target import Answer, Reception
+from freehold.ports.telemetry import TargetUnreachable
 from freehold.testing.postbox import accepting
 from tests.relay.room import BUSY, SECOND, Room, Script, policy
 
@@ -190,7 +191,8 @@ def test_a_target_that_is_away_spends_nobodys_attempt_and_is_probed(room: Room) 
     script.lines = []
     assert relayer.run_until_idle().delivered_count == 5
     assert room.place.table("target", "failure_count, probe_at")[0] == (0, None)
-    assert "target away" in room.told.names()
+    told = [one.reason for one in room.told.events if isinstance(one, TargetUnreachable)]
+    assert set(told) == {"refused"}
 
 
 def test_a_target_that_fails_for_long_is_paused_and_told_of(any_room: Room) -> None:

@@ -180,6 +180,7 @@ class Relayed:
     away: dict[str, str] = field(default_factory=dict)
     paused: dict[str, str] = field(default_factory=dict)
     troubles: list[tuple[str, DatabaseError]] = field(default_factory=list)
+    _reasons: dict[str, str] = field(default_factory=dict)
 
     def add(self, done: RelayPass) -> None:
         """Add one pass."""
@@ -189,11 +190,13 @@ class Relayed:
         self.dead_count += done.dead_count
         self.is_paused = done.routed.paused
         self.troubles = done.troubles
+        self._reasons |= done.away
         for name, claimed in done.claimed.items():
             self.away.pop(name, None)
             self.paused.pop(name, None)
             if claimed.end is ClaimEnd.AWAY:
-                self.away[name] = _until("it takes nothing", claimed.until)
+                reason = f"{self._reasons[name]}; " if name in self._reasons else ""
+                self.away[name] = _until(f"{reason}it takes nothing", claimed.until)
             elif claimed.end is ClaimEnd.PAUSED and not self.is_paused:
                 self.paused[name] = _until("it is paused", claimed.until)
 

@@ -35,12 +35,17 @@ class EventsForwarded(Event):
 
 @dataclass(frozen=True, slots=True)
 class TargetUnreachable(Event):
-    """A target cannot be reached; its events wait until then, and spend no attempt."""
+    """A target cannot be reached; its events wait until then, and spend no attempt.
+
+    Attributes:
+        reason: in words, which name the host and hold no password and nothing of an event.
+    """
 
     name: ClassVar[str] = "target away"
     usual_level: ClassVar[Level] = Level.WARNING
     target: str
     retry_at: datetime
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class Forwarded:
     Attributes:
         returned_count: went back with no attempt spent.
         paused: the target paused itself over it.
+        away: why nothing could be handed over at all.
     """
 
     delivered_count: int = 0
@@ -80,6 +81,7 @@ class Forwarded:
     dead_count: int = 0
     returned_count: int = 0
     paused: bool = False
+    away: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +183,8 @@ class Forwarder:
             retry_at = self._note(tx, heard)
             paused = self._pause(tx, heard)
         self.checkpoint.reach(Boundary.FORWARDS_SETTLED)
-        done = _counted(handed, paused=paused)
-        self._tell(done, retry_at if heard.away is not None else None)
+        done = _counted(handed, paused=paused, away=heard.away)
+        self._tell(done, retry_at)
         return done
 
     def _note(self, tx: Transaction, heard: Heard) -> datetime | None:
@@ -221,8 +223,8 @@ class Forwarder:
 
     def _tell(self, done: Forwarded, retry_at: datetime | None) -> None:
         name = self.policy.name
-        if retry_at is not None:
-            self.telemetry.tell(TargetUnreachable(name, retry_at))
+        if done.away is not None and retry_at is not None:
+            self.telemetry.tell(TargetUnreachable(name, retry_at, done.away))
         else:
             counts = (done.delivered_count, done.failed_count, done.dead_count)
             self.telemetry.tell(EventsForwarded(name, *counts))
@@ -230,7 +232,7 @@ class Forwarder:
             self.telemetry.tell(TargetPaused(name))
 
 
-def _counted(handed: Sequence[Handed], *, paused: bool) -> Forwarded:
+def _counted(handed: Sequence[Handed], *, paused: bool, away: str | None) -> Forwarded:
     states = [one.state for one in handed]
     return Forwarded(
         delivered_count=states.count(ForwardState.DELIVERED),
@@ -238,4 +240,5 @@ def _counted(handed: Sequence[Handed], *, paused: bool) -> Forwarded:
         dead_count=states.count(ForwardState.DEAD),
         returned_count=states.count(ForwardState.READY),
         paused=paused,
+        away=away,
     )

@@ -81,6 +81,7 @@ class RelayPass:
     Attributes:
         full: there may be more to do at once.
         claimed: what the last look at each target brought, by its name.
+        away: why a target that was asked could be handed nothing, by its name.
         troubles: targets that the database refused, each with its error.
     """
 
@@ -90,6 +91,7 @@ class RelayPass:
     dead_count: int = 0
     full: bool = False
     claimed: dict[str, Claimed] = field(default_factory=dict)
+    away: dict[str, str] = field(default_factory=dict)
     troubles: list[tuple[str, DatabaseError]] = field(default_factory=list)
 
     @property
@@ -194,7 +196,10 @@ def _serve(lane: Lane, done: RelayPass) -> None:
     done.delivered_count += forwarded.delivered_count
     done.failed_count += forwarded.failed_count
     done.dead_count += forwarded.dead_count
-    claimed = done.claimed[lane.forwarder.policy.name] = lane.begin()
+    name = lane.forwarder.policy.name
+    if forwarded.away is not None:
+        done.away[name] = forwarded.away
+    claimed = done.claimed[name] = lane.begin()
     done.full = done.full or claimed.full or forwarded.paused  # the pause's event is to be routed
 
 
@@ -209,4 +214,5 @@ def _add(total: RelayPass, done: RelayPass) -> None:
     total.failed_count += done.failed_count
     total.dead_count += done.dead_count
     total.claimed |= done.claimed
+    total.away |= done.away
     total.troubles = done.troubles
