@@ -54,6 +54,10 @@ SQLITE = {
     "reopen_events": {"rowid of freehold_outbox"},
 }
 
+IN_ORDER = (
+    *("waiting_page", "dead_events", "owed_depth", "dead_depth", "unrouted_depth"),
+    *("find_dead_forwards", "find_owed_forwards"),
+)
 NONE = {Standing.RETRYING, Standing.DISCARDED, Standing.KEPT}  # there are none of these
 
 
@@ -67,6 +71,9 @@ def test_statements_go_by_their_index(place: Place, statistics: str) -> None:
     plans = looked(place)
     wanted = POSTGRES if place.dialect == "postgres" else SQLITE
     assert not {n: (want, plans[n]) for n, want in wanted.items() if not want <= plans[n]}
+    # A page in order, not one out of all that waits or is dead.
+    bitmaps = {f"a bitmap of {name}" for name in grown_names(place)}
+    assert not {n: plans[n] & bitmaps for n in IN_ORDER if plans[n] & bitmaps}
     grown = {f"all of {name}" for name in grown_names(place)}
     # What is first and last is found at the two ends of the key; unrouted ones begin their index.
     begins = {"event_bounds", "unrouted_depth"}

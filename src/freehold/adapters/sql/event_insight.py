@@ -87,11 +87,13 @@ class SqlEventsInSight:
         return lambda after: self._backwards(asked, ends, after)
 
     def _waiting(self, after: int | None) -> _Page:
+        self._sql.rows("read_in_order")
         rows = self._sql.rows("waiting_page", after_id=after or 0, limit=PAGE)
         return self._page([row[0] for row in rows])
 
     def _dead(self, targets: Sequence[str], after: int | None) -> _Page:
         what = {"after": after or 0, "limit": PAGE}
+        self._sql.rows("read_in_order")
         rows = [
             row for name in targets for row in self._sql.rows("dead_events", target=name, **what)
         ]
@@ -189,6 +191,7 @@ class SqlEventsInSight:
 
     def targets(self, at_most: int) -> Sequence[TargetFigures]:
         """Return all targets by name."""
+        self._sql.rows("read_in_order")
         leased = {row[0]: row for row in self._sql.rows("leased_forward_depth", limit=at_most)}
         states = self.states()
         return [self._figures(one, at_most, leased.get(name)) for name, one in states.items()]
@@ -210,6 +213,7 @@ class SqlEventsInSight:
 
     def unrouted_count(self, at_most: int) -> int:
         """Count waiting events whose targets are not worked out."""
+        self._sql.rows("read_in_order")
         return int(self._sql.rows("unrouted_depth", limit=at_most)[0][0])
 
 

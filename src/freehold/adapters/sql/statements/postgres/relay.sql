@@ -1,7 +1,7 @@
 -- name: read_in_order
 -- Purpose: keep the planner from gathering all that waits and sorting it, which costs by what waits;
 --          statistics from before a backlog make that look cheap.
--- Caller: adapters.sql.relay and forwards, before what takes the first of many
+-- Caller: adapters.sql.relay, forwards and event_insight, before what takes the first of many
 -- Index: none
 select set_config('enable_bitmapscan', 'off', true)
 

@@ -1,7 +1,7 @@
 -- name: read_in_order
 -- Purpose: keep the planner from gathering all that waits and sorting it.
 -- Differs: nothing to do; an index is read in its order.
--- Caller: adapters.sql.relay and forwards, before what takes the first of many
+-- Caller: adapters.sql.relay, forwards and event_insight, before what takes the first of many
 -- Index: none
 select 1
 
