@@ -87,7 +87,7 @@ def test_closing_one_that_fails_is_quiet() -> None:
 
 def test_what_failed_is_told_by_its_own_name() -> None:
     heard = Heard()
-    hints = Hints(SystemClock(), heard)  # type: ignore[arg-type]
+    hints = Hints(SystemClock(), heard)
     queue = SturdyQueue(Broken)  # type: ignore[arg-type]
     with pytest.raises(QueueAway) as caught:
         queue.depth()
