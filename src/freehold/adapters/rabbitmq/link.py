@@ -308,7 +308,7 @@ def why(address: Address, error: BaseException) -> LinkLost | LinkRefused:
             f"({cause.verify_message})"
         )
     if isinstance(error, (ProbableAuthenticationError, AuthenticationError)):
-        return LinkRefused(f"RabbitMQ at {place} refuses this user")
+        return LinkRefused(f"RabbitMQ at {place} refuses this user or password: see url")
     if isinstance(error, InvalidFrameError) and "Connection.Close" in str(error):
         return LinkRefused(  # the client drops what the server says here
             f"RabbitMQ at {place} has no virtual host {address.vhost}, or not for this user"

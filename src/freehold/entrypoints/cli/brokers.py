@@ -24,7 +24,8 @@ def register(app: typer.Typer) -> None:
 def dispatch(context: typer.Context, rule: Annotated[str | None, typer.Option()] = None) -> None:
     """Name ready operations to the broker once, so that workers take them.
 
-    Exits 4 when the broker holds enough already, or did not confirm all; 5 when it cannot be reached.
+    Exits 4 when the broker holds enough already, or did not confirm all; 5 when it cannot be reached;
+    6 when it does not let us in, or its queue is made otherwise.
 
     Example: freehold dispatch --rule cart
     """
