@@ -27,7 +27,7 @@ demo: setup ## Show a hold being released, end to end (FOR=20 stops it after 20 
 	@$(BIN)/freehold demo $(if $(FOR),--for $(FOR))
 
 # Much of the tests' time is waiting for processes and disks: two lanes, each with its own servers.
-LANE_ONE := tests/crash tests/behaviour tests/insight tests/scenarios tests/relay tests/brokers tests/examples
+LANE_ONE := tests/crash tests/behaviour tests/insight tests/scenarios tests/relay tests/brokers tests/examples tests/docs tests/telemetry
 LANE_TWO := $(filter-out $(LANE_ONE) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 
 test: setup ## Run every test but the whole sweeps

@@ -24,22 +24,27 @@ POSTGRES = [
     for name in sorted({f"postgres{find_debian_major()}", "postgres18"})
 ]
 DATABASES = [pytest.param("sqlite", id="sqlite", marks=pytest.mark.sqlite), *POSTGRES]
-# Whole processes on the newer server are the proof's: what differs between the two is met by the
-# contracts and plans, which `make test` runs on both.
+# What differs between the two servers is met by the contracts and the plans, which `make test` runs
+# on both; the rest runs on the newer one in the proof.
 NEWER = "postgres18"
 NEWER_IS_PROOF = tuple(
-    Path(__file__).parent / name for name in ("brokers", "crash", "e2e", "scenarios")
+    Path(__file__).parent / name
+    for name in ("behaviour", "crash", "e2e", "holds", "insight", "mapping", "scenarios")
 )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the newer server to the proof where a test drives whole processes."""
+    """Leave the newer server to the proof, but for contracts and plans."""
     if len(POSTGRES) == 1:
         return
     for item in items:
-        if NEWER in item.name and any(item.path.is_relative_to(one) for one in NEWER_IS_PROOF):
+        if NEWER in item.name and "plans" not in item.path.name and _is_moved(item.path):
             item.add_marker(pytest.mark.proof)
+
+
+def _is_moved(path: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in NEWER_IS_PROOF)
 
 
 @pytest.fixture(scope="session")

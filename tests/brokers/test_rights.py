@@ -87,6 +87,7 @@ rabbit_auth_backend_internal:add_user(<<"crm">>, <<"w">>, <<"tests">>),
 """
 
 
+@pytest.mark.proof
 def test_a_user_of_rabbitmq_with_the_rights_of_the_page_serves(
     rabbit_server: RabbitServer, tmp_path: Path
 ) -> None:
