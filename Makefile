@@ -35,7 +35,7 @@ test: setup ## Run every test but the whole sweeps
 
 # What compares times within one run has the machine to itself.
 PROOF_ALONE := tests/growth tests/insight
-PROOF_MOVED := tests/reports/test_fleet.py tests/realdata/test_bookings.py
+PROOF_MOVED := tests/reports/test_fleet.py
 PROOF_ONE := tests/behaviour tests/crash tests/house tests/unit $(PROOF_MOVED)
 PROOF_TWO := $(filter-out $(PROOF_ONE) $(PROOF_ALONE),$(LANE_ONE) $(LANE_TWO)) $(PROOF_MOVED:%=--ignore=%)
 

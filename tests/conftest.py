@@ -7,6 +7,7 @@ SQLite. `postgres` gives the server itself, to be killed and restarted. `nats_se
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,21 +26,29 @@ POSTGRES = [
 ]
 DATABASES = [pytest.param("sqlite", id="sqlite", marks=pytest.mark.sqlite), *POSTGRES]
 # What differs between the two servers is met by the contracts and the plans, which `make test` runs
-# on both; the rest runs on the newer one in the proof.
+# on both; the rest runs on the newer one in the proof, and the longest sweeps in the long one.
 NEWER = "postgres18"
+HERE = Path(__file__).parent
 NEWER_IS_PROOF = tuple(
-    Path(__file__).parent / name
+    HERE / name
     for name in ("behaviour", "crash", "e2e", "holds", "insight", "mapping", "scenarios")
 )
+NEWER_IS_LONG = (HERE / "crash" / "test_kill_sweep.py", HERE / "e2e" / "test_crossing_rules.py")
+IS_LONG = os.environ.get("FREEHOLD_PROOF") == "long"
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the newer server to the proof, but for contracts and plans."""
     if len(POSTGRES) == 1:
         return
-    for item in items:
-        if NEWER in item.name and "plans" not in item.path.name and _is_moved(item.path):
+    newer = [one for one in items if NEWER in one.name]
+    long = {one for one in newer if one.path in NEWER_IS_LONG and one.get_closest_marker("proof")}
+    if long and not IS_LONG:
+        items[:] = [one for one in items if one not in long]
+        config.hook.pytest_deselected(items=sorted(long, key=lambda one: one.nodeid))
+    for item in newer:
+        if "plans" not in item.path.name and _is_moved(item.path):
             item.add_marker(pytest.mark.proof)
 
 
